@@ -1,0 +1,51 @@
+"""Raw text to packed, memory-mapped tokens, once; then a training loop that never waits.
+
+The public names below are imported on first use: `import headrace` alone costs a few milliseconds.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.errors import HeadraceError
+    from headrace.pipeline import PrepareConfig, prepare
+    from headrace.sources import open_source
+    from headrace.storage import TokenStore
+    from headrace.tokenizers import check_parity, load_tokenizer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "HeadraceError",
+    "PrepareConfig",
+    "TokenStore",
+    "__version__",
+    "check_parity",
+    "load_tokenizer",
+    "open_source",
+    "prepare",
+]
+
+_HOMES = {
+    "HeadraceError": "headrace.errors",
+    "PrepareConfig": "headrace.pipeline",
+    "TokenStore": "headrace.storage",
+    "check_parity": "headrace.tokenizers",
+    "load_tokenizer": "headrace.tokenizers",
+    "open_source": "headrace.sources",
+    "prepare": "headrace.pipeline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

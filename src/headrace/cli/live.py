@@ -1,0 +1,108 @@
+"""The live view of a run: a few lines on a terminal, a plain line every 10 s anywhere else."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from headrace.cli.output import amount, duration, err_console
+from headrace.pipeline import Progress
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+
+PLAIN_EVERY = 10.0
+STAGES = {"read": "cyan", "tokenize": "green", "verify": "magenta", "write": "yellow"}
+
+
+class LiveProgress:
+    """An Observer; use it as a context so that the screen is left clean however the run ends."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._console = err_console()
+        self._terminal = self._console.is_terminal
+        self._progress: Progress | None = None
+        self._next_plain = time.monotonic() + PLAIN_EVERY
+
+    def __enter__(self) -> LiveProgress:
+        from rich.live import Live
+
+        self._live = Live(console=self._console, refresh_per_second=8, transient=True, get_renderable=self._render)
+        if self._terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._terminal:
+            self._live.stop()
+
+    def notice(self, text: str) -> None:
+        from rich.text import Text
+
+        self._console.print(Text(text), soft_wrap=not self._terminal)
+
+    def progress(self, progress: Progress) -> None:
+        self._progress = progress
+        if not self._terminal and time.monotonic() >= self._next_plain:
+            self._next_plain = time.monotonic() + PLAIN_EVERY
+            self._console.print(plain_line(progress), soft_wrap=True)
+
+    @property
+    def last(self) -> Progress | None:
+        return self._progress
+
+    def _render(self) -> RenderableType:
+        from rich.text import Text
+
+        if self._progress is None:
+            return Text(f"{self._title}: reading the plan and checking the tokenizer ...", style="dim")
+        return live_view(self._title, self._progress)
+
+
+def done_share(progress: Progress) -> float:
+    return min(1.0, progress.input_bytes / max(progress.total_input_bytes, 1))
+
+
+def plain_line(progress: Progress) -> str:
+    counts = progress.counts
+    eta = f", {duration(progress.eta_seconds)} left" if progress.eta_seconds is not None else ""
+    return (
+        f"{done_share(progress):.0%} task {progress.tasks_done}/{progress.tasks}, {counts.documents:,} documents, "
+        f"{counts.tokens:,} tokens, {progress.text_mb_per_s:.1f} MB/s, {counts.rejects:,} rejected{eta}"
+    )
+
+
+def live_view(title: str, progress: Progress) -> Group:
+    """At most 80 columns wide."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    counts = progress.counts
+    head = Table.grid(padding=(0, 1))
+    eta = f"{duration(progress.eta_seconds)} left" if progress.eta_seconds is not None else ""
+    head.add_row(
+        ProgressBar(total=1.0, completed=done_share(progress), width=36),
+        Text(f"{done_share(progress):4.0%}", style="bold"),
+        Text(f"task {progress.tasks_done}/{progress.tasks}", style="dim"),
+        Text(eta, style="bold"),
+    )
+    speed = Text.assemble(
+        (f"{progress.text_mb_per_s:.0f} MB/s", "bold green"),
+        f"  {amount(progress.tokens_per_s)} tokens/s",
+        f"   {amount(counts.documents)} documents  {amount(counts.tokens)} tokens",
+        (f"  {counts.rejects:,} rejected", "red") if counts.rejects else "",
+    )
+    return Group(Text(title, style="bold"), head, speed, stage_line(progress))
+
+
+def stage_line(progress: Progress) -> RenderableType:
+    from rich.text import Text
+
+    parts = [(f"{name} {progress.stage_shares.get(name, 0):.0%}  ", color) for name, color in STAGES.items()]
+    return Text.assemble(("time: ", "dim"), *parts)

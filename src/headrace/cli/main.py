@@ -1,0 +1,87 @@
+"""`headrace`: finds the verb, and turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from importlib import import_module
+from types import FrameType
+from typing import Any
+
+import click
+
+from headrace import __version__
+from headrace.errors import HeadraceError, Interrupted
+
+VERBS = {  # in the order in which a user meets them
+    "demo": "headrace.cli.demo",
+    "prepare": "headrace.cli.prepare",
+    "inspect": "headrace.cli.inspect",
+    "verify": "headrace.cli.verify",
+    "tokenizer": "headrace.cli.tokenizer",
+}
+GO_ON = "Stopped. What is finished is kept: run the same command again to go on."
+
+
+class Verbs(click.Group):
+    """Imports a verb's module only when it is needed; their heavy imports stay inside their functions."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = VERBS.get(cmd_name)
+        return getattr(import_module(module), cmd_name) if module else None
+
+
+def underscores_too(name: str) -> str:
+    """--chunk_size is --chunk-size."""
+    return name.replace("_", "-")
+
+
+@click.group(
+    cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": underscores_too}
+)
+@click.version_option(__version__, prog_name="headrace")
+def cli() -> None:
+    """Carry tokens to the GPU: text in, packed memory-mapped tokens out, ready for any PyTorch loop.
+
+    \b
+    headrace demo                                    see it work, offline, in seconds
+    headrace prepare corpus/*.jsonl.zst --out data   tokenize and pack, once
+    headrace inspect data                            look at the result
+    """
+
+
+def main(args: list[str] | None = None) -> None:
+    """Exit codes: 0 done, 1 failed, 2 usage, 3 data rejected, 75 stopped and resumable, 130 Ctrl-C."""
+    signal.signal(signal.SIGTERM, _on_terminate)
+    try:
+        cli(args, standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except HeadraceError as error:
+        _fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        _fail(GO_ON, 130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output left; saying so would fail too
+        sys.exit(1)
+
+
+def _fail(message: str, code: int) -> None:
+    """On stderr for people; with --json also as an object on stdout, so that a script always gets one."""
+    from headrace.cli.output import print_json, wants_json
+
+    if wants_json():
+        print_json({"error": message, "exit_code": code})
+    click.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    click.echo(message, err=True)
+    sys.exit(code)
+
+
+def _on_terminate(number: int, frame: FrameType | None) -> Any:
+    raise Interrupted(GO_ON)

@@ -1,0 +1,188 @@
+"""headrace prepare"""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli.output import amount, duration, facts, json_option, out_console, print_json
+from headrace.errors import UsageError
+
+if TYPE_CHECKING:
+    from headrace.pipeline import PrepareConfig, Progress
+    from headrace.storage import TokenStore
+
+
+@click.command(short_help="Turn text into packed, memory-mapped tokens, once.")
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@click.option("--dataset", multiple=True, help="A catalogue name; the same as a SOURCE.")
+@click.option("-o", "--out", "--output", type=click.Path(), help="Dataset folder.  [default: data/NAME]")
+@click.option("-t", "--tokenizer", default="headrace-32k", show_default=True, help="Name, file, folder or hub id.")
+@click.option("--chunk-size", type=int, default=2048, show_default=True, help="Tokens per chunk; a view, not a format.")
+@click.option("-j", "--workers", "--num-proc", "--num-workers", type=int, help="Processes.  [default: one per core]")
+@click.option("--text-field", help="JSON key or column.  [default: text, content, article, ...]")
+@click.option("--split", help="Split of a catalogue or hub dataset.  [default: train]")
+@click.option("--revision", help="Revision of a hub dataset; pinned into the metadata.")
+@click.option("--separator", help="What divides documents in text files.  [default: a file is a document]")
+@click.option("--val-fraction", type=float, default=0.0, show_default=True, help="Share of documents to set aside.")
+@click.option("--val-seed", type=int, default=0, show_default=True, help="Which documents those are.")
+@click.option("--max-chunks", type=int, help="Stop after so many chunks.")
+@click.option("--max-reject-rate", type=float, default=0.001, show_default=True, help="Share of bad records allowed.")
+@click.option("--keep-damaged", is_flag=True, help="Keep what precedes the damage in a cut or corrupt file.")
+@click.option("--eos/--no-eos", default=True, help="End each document with the EOS token.  [default: yes]")
+@click.option("--bos", is_flag=True, help="Begin each document with the BOS token.")
+@click.option("--eos-token", help="Another token to end documents with.")
+@click.option("--dtype", type=click.Choice(["auto", "uint16", "int32"]), default="auto", show_default=True)
+@click.option("--packing", type=click.Choice(["concat", "best-fit"]), default="concat", show_default=True)
+@click.option(
+    "--engine", type=click.Choice(["auto", "reference", "gigatoken", "fastokens"]), default="auto", show_default=True
+)
+@click.option("--verify", type=click.Choice(["sample", "full", "none"]), default="sample", show_default=True,
+              help="How many documents the reference engine checks during the run.")  # fmt: skip
+@click.option("--batch-size", type=int, help="Documents per tokenizer call.  [default: by bytes]")
+@click.option("--task-bytes", type=int, help="Input bytes per task.  [default: 8 MiB to 256 MiB]")
+@click.option("--sha256", is_flag=True, help="Also write a sha256 of each shard.")
+@click.option("--force", is_flag=True, help="Start over; deletes only what Headrace made.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
+@json_option
+def prepare(sources: tuple[str, ...], dataset: tuple[str, ...], as_json: bool, dry_run: bool, **settings: Any) -> None:
+    """Tokenize SOURCE once and save it so that it opens instantly by memory map.
+
+    SOURCE is a file, glob, folder or hf:// URL (.jsonl .json .parquet .arrow .txt .md .py, also .gz .zst .bz2 .xz), or
+    a catalogue name: slimpajama, finewebedu, wikitext-103, tinystories, openwebtext, python-stdlib.
+
+    Stop it at any moment; the same command goes on where it was, and the result is the same to the byte.
+    """
+    from headrace.pipeline import PrepareConfig
+
+    wanted = [*sources, *dataset]
+    if not wanted:
+        raise UsageError("No SOURCE given. Name a file, folder or dataset, for example: headrace prepare python-stdlib")
+    settings["out"] = settings["out"] or default_folder(wanted[0])
+    config = PrepareConfig(source=wanted, **settings)
+    if dry_run:
+        show_plan(config, as_json=as_json)
+    else:
+        run(config, as_json=as_json)
+
+
+def default_folder(source: str) -> str:
+    """data/NAME after the first source."""
+    name = re.sub(r"[*?\[\]].*", "", source).rstrip("/.-_")
+    stem = Path(name).name.split(".")[0] or "dataset"
+    return str(Path("data") / stem)
+
+
+def run(config: PrepareConfig, *, as_json: bool = False) -> TokenStore:
+    from headrace.cli.live import LiveProgress
+    from headrace.pipeline import run_prepare
+
+    started = time.perf_counter()
+    with LiveProgress(f"Preparing {config.out}") as live:
+        store = run_prepare(config, live)
+    seconds = time.perf_counter() - started
+    if as_json:
+        print_json(summary(store, seconds, live.last))
+    else:
+        show_result(store, seconds, live.last)
+    return store
+
+
+def summary(store: TokenStore, seconds: float, last: Progress | None) -> dict[str, Any]:
+    metadata = store.metadata
+    return {
+        "path": str(store.path),
+        "total_tokens": metadata.total_tokens,
+        "documents": metadata.documents,
+        "num_chunks": metadata.num_chunks,
+        "chunk_size": metadata.chunk_size,
+        "val_tokens": metadata.val_tokens,
+        "val_documents": metadata.val_documents,
+        "text_bytes": metadata.text_bytes,
+        "rejects": metadata.rejects,
+        "shards": len(metadata.shards),
+        "dtype": metadata.dtype,
+        "tokenizer": metadata.tokenizer.name,
+        "seconds": round(seconds, 3),
+        "text_mb_per_s": round(last.text_mb_per_s, 2) if last else None,
+        "tokens_per_s": round(last.tokens_per_s) if last else None,
+        "stage_shares": {name: round(share, 4) for name, share in last.stage_shares.items()} if last else None,
+        "verified_documents": last.counts.verified if last else None,
+    }
+
+
+def show_result(store: TokenStore, seconds: float, last: Progress | None) -> None:
+    from headrace.files import human_bytes
+
+    metadata, console = store.metadata, out_console()
+    val = (
+        f", {amount(metadata.val_tokens)} in {metadata.val_documents:,} documents set aside"
+        if metadata.val_tokens
+        else ""
+    )
+    rows = [
+        ("tokens", f"{metadata.total_tokens:,} in {metadata.documents:,} documents{val}"),
+        ("chunks", f"{metadata.num_chunks:,} of {metadata.chunk_size:,} tokens, no padding"),
+        ("text", f"{human_bytes(metadata.text_bytes)}, {bytes_per_token(store):.2f} bytes per token"),
+        (
+            "on disk",
+            f"{human_bytes(sum(s.bytes for s in metadata.shards))} in {len(metadata.shards)} shards, {metadata.dtype}",
+        ),
+    ]
+    if last is not None:
+        rows.append(
+            ("time", f"{duration(seconds)}: {last.text_mb_per_s:.0f} MB/s, {amount(last.tokens_per_s)} tokens/s")
+        )
+        rows.append(("", ", ".join(f"{name} {share:.0%}" for name, share in last.stage_shares.items())))
+    if metadata.rejects:
+        rows.append(("rejected", f"{metadata.rejects:,} records, listed in {store.path / 'rejects.jsonl'}"))
+    console.print(f"[bold green]Prepared[/] {store.path}")
+    console.print(facts(rows))
+    console.print(f"[dim]Look at it:[/] headrace inspect {store.path}")
+
+
+def bytes_per_token(store: TokenStore) -> float:
+    metadata = store.metadata
+    return metadata.text_bytes / max(metadata.total_tokens + metadata.val_tokens, 1)
+
+
+def show_plan(config: PrepareConfig, *, as_json: bool) -> None:
+    from headrace.files import human_bytes
+    from headrace.pipeline import make_plan, open_config_source
+    from headrace.tokenizers import load_tokenizer
+
+    tokenizer = load_tokenizer(config.tokenizer)
+    plan = make_plan(config, open_config_source(config), tokenizer)
+    largest = max(task.size for task in plan.tasks)
+    if as_json:
+        print_json(
+            {
+                "out": str(config.folder),
+                "files": len(plan.sources),
+                "input_bytes": plan.total_bytes,
+                "tasks": len(plan.tasks),
+                "largest_task_bytes": largest,
+                "workers": min(config.worker_count, len(plan.tasks)),
+                "tokenizer": tokenizer.name,
+                "vocab_size": tokenizer.vocab_size,
+                "dtype": plan.dtype,
+                "sources": plan.sources,
+            }
+        )
+        return
+    rows = [
+        ("into", str(config.folder)),
+        ("input", f"{human_bytes(plan.total_bytes)} in {len(plan.sources):,} files"),
+        ("tasks", f"{len(plan.tasks):,}, the largest {human_bytes(largest)}"),
+        ("workers", str(min(config.worker_count, len(plan.tasks)))),
+        ("tokenizer", f"{tokenizer.name} ({tokenizer.kind}, {tokenizer.vocab_size:,} ids, {plan.dtype})"),
+        *(("file", f"{source.path}  {human_bytes(source.size)}") for source in plan.sources[:5]),
+        *([("", f"... and {len(plan.sources) - 5:,} more")] if len(plan.sources) > 5 else []),
+    ]
+    console = out_console()
+    console.print("[bold]The plan[/] (nothing was written)")
+    console.print(facts(rows))

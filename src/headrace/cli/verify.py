@@ -1,0 +1,86 @@
+"""headrace verify"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli.output import err_console, json_option, out_console, print_json
+
+if TYPE_CHECKING:
+    from headrace.storage import TokenStore
+
+SAMPLE = 200
+
+
+@click.command(short_help="Check every byte of a dataset against its manifest.")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--tokens", is_flag=True, help="Also decode a sample and encode it again with the reference engine.")
+@json_option
+def verify(folder: Path, tokens: bool, as_json: bool) -> None:
+    """Find any flipped bit, cut file, wrong count, missing shard, or id that is none. Exit code 1 if there is one."""
+    import msgspec
+
+    from headrace.files import human_bytes
+    from headrace.storage import TokenStore
+    from headrace.storage import verify as check
+
+    report = check(folder, _shard_counter(folder))
+    problems = list(report.problems)
+    if tokens and not problems:
+        problems += check_tokens(TokenStore(folder))
+    if as_json:
+        print_json({**msgspec.to_builtins(report), "problems": problems, "ok": not problems})
+    console = out_console() if not as_json else err_console()
+    for problem in problems:
+        console.print(f"[bold red]bad[/] {problem}", soft_wrap=True)
+    if problems:
+        console.print(
+            f"{len(problems)} problems in {folder}. Write it again: headrace prepare ... --force", soft_wrap=True
+        )
+        sys.exit(1)
+    if not as_json:
+        console.print(
+            f"[bold green]Whole[/]: {report.tokens:,} tokens in {report.documents:,} documents, {report.shards} "
+            f"shards, {human_bytes(report.bytes)}: every checksum, count and id is right."
+        )
+
+
+def check_tokens(store: TokenStore) -> list[str]:
+    """Decode documents spread over the dataset and encode them again with the reference."""
+    reference = store.tokenizer.reference()
+    problems = []
+    for index in range(0, store.num_documents, max(1, store.num_documents // SAMPLE)):
+        ids = _without_control_tokens(store, store.document(index))
+        again, _ = reference.encode([store.decode(ids).encode()])
+        if again.tolist() != ids.tolist():
+            problems.append(f"document {index:,}: the reference engine encodes its text to other ids")
+    return problems
+
+
+def _without_control_tokens(store: TokenStore, ids: Any) -> Any:
+    config, metadata = store.metadata.config, store.metadata
+    if config["eos"] and len(ids) and ids[-1] == metadata.eos_token_id:
+        ids = ids[:-1]
+    if config["bos"] and len(ids) and ids[0] == metadata.bos_token_id:
+        ids = ids[1:]
+    return ids
+
+
+def _shard_counter(folder: Path) -> Any:
+    """On a terminal, a line that counts shards; nothing elsewhere."""
+    console = err_console()
+    if not console.is_terminal:
+        return None
+    done = 0
+
+    def on_shard(shard: Any) -> None:
+        nonlocal done
+        done += 1
+        console.print(f"\rchecked {done} shards of {folder}", end="")
+        console.print("\r", end="")
+
+    return on_shard

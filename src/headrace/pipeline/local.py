@@ -1,0 +1,182 @@
+"""Where tasks run on this machine: in worker processes, or for a small job in this very process.
+
+Both are generators of messages; closing one stops its workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+import headrace
+from headrace.errors import WorkerDied
+from headrace.pipeline.plan import Task
+from headrace.pipeline.process import attempt
+from headrace.pipeline.results import Advanced, Job, Message, Order, RunTask
+from headrace.pipeline.worker import TaskRunner
+
+ATTEMPTS = 3  # a task whose worker dies is done again twice
+STOP_SECONDS = 3.0
+
+_decode = msgspec.json.Decoder(Message).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def run_inline(job: Job, tasks: Sequence[Task]) -> Iterator[Message]:
+    """Starting a worker takes 0.3-0.5 s, which a job of a few MB would feel."""
+    runner = TaskRunner(job)
+    for task in tasks:
+        held: list[Message] = []
+        last = attempt(runner, RunTask(task, job.engine), held.append)
+        yield from held
+        yield last
+
+
+def run_in_processes(job: Job, tasks: Sequence[Task], workers: int) -> Iterator[Message]:
+    pool = Pool(job, min(workers, len(tasks)))
+    try:
+        yield from pool.run(tasks)
+    finally:
+        pool.stop()
+
+
+class Worker:
+    """A process, the task it has, and what it has written so far of its next message."""
+
+    def __init__(self, job: Job, log: IO[bytes]) -> None:
+        self.task: Task | None = None
+        self.log = log
+        self._held = b""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "headrace.pipeline.process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=_environment(),
+            start_new_session=True,  # Ctrl-C reaches the parent alone, which then stops the workers in order
+        )
+        assert self.process.stdout is not None
+        self.out = self.process.stdout.fileno()
+        self.order(job)
+
+    def order(self, order: Order) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it died: seen when its output ends
+            self.process.stdin.write(_encode(order) + b"\n")
+            self.process.stdin.flush()
+
+    def messages(self) -> list[Message] | None:
+        """What it has to say now; None when it is dead."""
+        data = os.read(self.out, 1 << 16)
+        if not data:
+            return None
+        *lines, self._held = (self._held + data).split(b"\n")
+        return [_decode(line) for line in lines]
+
+    def end(self) -> str:
+        """How it died, in words."""
+        status = self.process.wait()
+        if status < 0:
+            return f"was ended by {signal.Signals(-status).name}"
+        return f"ended with exit code {status}"
+
+    def last_words(self) -> str:
+        self.log.seek(0)
+        lines = self.log.read().decode("utf-8", "replace").strip().splitlines()
+        return "\n".join(lines[-5:])
+
+    def close(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout, self.log):
+            with contextlib.suppress(OSError, AttributeError):
+                pipe.close()  # type: ignore[union-attr]
+
+
+class Pool:
+    def __init__(self, job: Job, size: int) -> None:
+        self._job = job
+        self._selector = selectors.DefaultSelector()
+        self._attempts: dict[int, int] = {}
+        self._queue: deque[Task] = deque()
+        self._started = 0
+        self._workers: list[Worker] = []
+        for _ in range(size):
+            self._start()
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Message]:
+        self._queue.extend(tasks)
+        while self._queue or any(worker.task for worker in self._workers):
+            self._hand_out()
+            for key, _ in self._selector.select(timeout=1.0):
+                yield from self._listen(key.data)
+
+    def stop(self) -> None:
+        """Ask, wait a little, then end what is left."""
+        for worker in self._workers:
+            worker.process.terminate()
+        for worker in self._workers:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                worker.process.wait(STOP_SECONDS)
+            worker.process.kill()
+            worker.process.wait()
+            worker.close()
+        self._workers.clear()
+        self._selector.close()
+
+    def _start(self) -> None:
+        self._started += 1
+        log = open(Path(self._job.parts) / f"worker-{self._started}.log", "w+b")  # noqa: SIM115 - closed with it
+        worker = Worker(self._job, log)
+        self._workers.append(worker)
+        self._selector.register(worker.out, selectors.EVENT_READ, worker)
+
+    def _hand_out(self) -> None:
+        for worker in self._workers:
+            if worker.task is None and self._queue:
+                worker.task = self._queue.popleft()
+                tried = self._attempts.get(worker.task.index, 0)
+                engine = "reference" if tried == ATTEMPTS - 1 else self._job.engine
+                worker.order(RunTask(worker.task, engine))
+
+    def _listen(self, worker: Worker) -> Iterator[Message]:
+        messages = worker.messages()
+        if messages is None:
+            self._bury(worker)
+            return
+        for message in messages:
+            if not isinstance(message, Advanced):
+                worker.task = None
+            yield message
+
+    def _bury(self, worker: Worker) -> None:
+        """A worker died: put its task back at the head of the queue and start another, unless that was the last try."""
+        how, words, task = worker.end(), worker.last_words(), worker.task
+        self._selector.unregister(worker.out)
+        self._workers.remove(worker)
+        worker.close()
+        if task is not None:
+            self._attempts[task.index] = self._attempts.get(task.index, 0) + 1
+        if task is None or self._attempts[task.index] >= ATTEMPTS:
+            what = f"{task.label}: its worker {how}, {ATTEMPTS} times over" if task else f"A worker {how} at its start"
+            raise WorkerDied(
+                f"{what}. All other finished tasks are kept. Look at that input and at the memory of this machine, "
+                f"then run the same command again to go on.{f' It said last:{chr(10)}{words}' if words else ''}"
+            )
+        self._queue.appendleft(task)
+        self._start()
+
+
+def _environment() -> dict[str, str]:
+    """Workers import the same headrace as this process, wherever it was found."""
+    home = str(Path(headrace.__file__).parent.parent)
+    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -1,0 +1,250 @@
+"""prepare: raw text -> a dataset. Plans, runs, resumes, finishes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import headrace.errors
+from headrace.errors import HeadraceError
+from headrace.pipeline.config import PrepareConfig
+from headrace.pipeline.finish import check_rejects, finish
+from headrace.pipeline.local import run_in_processes, run_inline
+from headrace.pipeline.plan import LEAST_TASK, Plan, Task, make_plan
+from headrace.pipeline.progress import Observer, Progress, Silent, Tracker
+from headrace.pipeline.results import Differs, Failed, Finished, Job, TaskResult
+from headrace.pipeline.sampling import take_sample
+from headrace.pipeline.workfolder import EVENTS, WorkFolder
+from headrace.sources import Source, open_source
+from headrace.storage import TokenStore
+from headrace.telemetry import EventLog
+from headrace.tokenizers import FAST_ENGINES, Tokenizer, choose_engine, load_tokenizer
+from headrace.tokenizers.parity import SAMPLE_BYTES, ParityReport
+
+COMPARE_ENGINES_FROM = 64 << 20  # input bytes; below, loading a second engine costs more than it can win
+
+
+def prepare(
+    source: str | Path | Sequence[str | Path], *, out: str | Path, observer: Observer | None = None, **settings: Any
+) -> TokenStore:
+    """Tokenize once: text by path, glob, folder, URL or catalogue name into the dataset folder `out`.
+
+    The settings are the fields of PrepareConfig. Stopped at any moment, the same call goes on where it was.
+    """
+    return run_prepare(PrepareConfig(source=source, out=out, **settings), observer or Silent())
+
+
+def run_prepare(config: PrepareConfig, observer: Observer) -> TokenStore:
+    tokenizer = load_tokenizer(config.tokenizer)
+    if config.eos_token is not None:
+        tokenizer = tokenizer.with_eos(config.eos_token)
+    plan = make_plan(config, open_config_source(config), tokenizer)
+    work = WorkFolder(config.folder)
+    work.create()
+    with work.locked():
+        if config.force:
+            work.remove_own_files()
+        if work.complete:
+            return _already_there(config, plan, work, observer)
+        work.begin(plan.identity)
+        return Run(config, plan, tokenizer, work, observer).run()
+
+
+def open_config_source(config: PrepareConfig) -> Source:
+    return open_source(
+        config.source,
+        text_field=config.text_field,
+        split=config.split,
+        revision=config.revision,
+        separator=config.separator,
+        keep_damaged=config.keep_damaged,
+    )
+
+
+def _already_there(config: PrepareConfig, plan: Plan, work: WorkFolder, observer: Observer) -> TokenStore:
+    store = TokenStore(config.folder)
+    work.check_same(store.metadata.config, msgspec.to_builtins(plan.identity))
+    observer.notice(f"{config.folder} is prepared already, with these very settings: nothing to do.")
+    return store
+
+
+class Run:
+    """One run of a plan, from whatever is finished already to the manifest."""
+
+    def __init__(
+        self, config: PrepareConfig, plan: Plan, tokenizer: Tokenizer, work: WorkFolder, observer: Observer
+    ) -> None:
+        self._config, self._plan, self._tokenizer, self._work = config, plan, tokenizer, work
+        self._observer = observer
+        self._events = EventLog(work.path / EVENTS)
+        self._results = work.results()
+        self._last_event = 0.0
+
+    def run(self) -> TokenStore:
+        try:
+            self._events.write("prepare_start", tasks=len(self._plan.tasks), resumed=len(self._results))
+            self._say_resumed()
+            self._tokenizer.save(self._config.folder / "tokenizer")
+            engine = self._choose_engine()
+            while not self._run_with(engine):
+                engine = "reference"
+            results = self._limit(engine, [self._results[task.index] for task in self._wanted_tasks()])
+            store = finish(self._config, self._plan, self._tokenizer, results, self._work)
+            self._events.write("prepare_done", tokens=store.total_tokens, documents=store.num_documents)
+            return store
+        finally:
+            self._events.close()
+
+    def _say_resumed(self) -> None:
+        if self._results:
+            self._observer.notice(f"Going on: {len(self._results)} of {len(self._plan.tasks)} tasks are done already.")
+
+    def _choose_engine(self) -> str:
+        """The gate: the fastest engine that gives the reference's ids on this input, or the one asked for."""
+        asked, banned = self._config.engine, self._work.banned_engines()
+        if asked == "reference" or len(self._results) == len(self._plan.tasks):
+            return "reference"
+        texts = take_sample(self._plan, SAMPLE_BYTES)
+        large = asked != "auto" or self._plan.total_bytes >= COMPARE_ENGINES_FROM
+        report = choose_engine(self._tokenizer, texts, all_engines=large)
+        self._tell_parity(report, banned)
+        exact = {engine.engine for engine in report.engines if engine.exact} - banned
+        if asked in exact or (asked == "auto" and report.fastest in exact):
+            chosen = report.fastest if asked == "auto" else asked
+        else:
+            chosen = next((name for name in FAST_ENGINES if asked == "auto" and name in exact), "reference")
+        self._observer.notice(_choice(chosen, report))
+        return chosen
+
+    def _tell_parity(self, report: ParityReport, banned: set[str]) -> None:
+        self._events.write("parity", report=msgspec.to_builtins(report))
+        for engine in report.engines:
+            if engine.mismatch is not None:
+                self._observer.notice(f"{engine.engine} is left out: it differs on {engine.mismatch.describe()}")
+            elif engine.unsupported is not None:
+                self._observer.notice(f"{engine.engine} is left out: {engine.unsupported}")
+            elif engine.engine in banned:
+                self._observer.notice(f"{engine.engine} is left out: it was wrong earlier in this run")
+
+    def _run_with(self, engine: str) -> bool:
+        """Do what is left; False when the engine was found wrong and its work has been thrown away."""
+        tasks = self._tasks_left()
+        tracker = Tracker(len(self._plan.tasks), self._plan.total_bytes, list(self._results.values()))
+        messages = self._messages(engine, tasks)
+        try:
+            for message in messages:
+                if isinstance(message, Differs):
+                    self._distrust(message)
+                    return False
+                if isinstance(message, Failed):
+                    raise _as_error(message)
+                tracker.take(message)
+                if isinstance(message, Finished):
+                    self._results[message.result.index] = message.result
+                self._tell(tracker.progress())
+                if self._enough():
+                    break
+        finally:
+            messages.close()
+        return True
+
+    def _messages(self, engine: str, tasks: Sequence[Task]) -> Any:
+        job = self._job(engine)
+        if self._plan.total_bytes <= LEAST_TASK or not tasks:
+            return run_inline(job, tasks)
+        return run_in_processes(job, tasks, self._config.worker_count)
+
+    def _job(self, engine: str) -> Job:
+        config, plan = self._config, self._plan
+        return Job(
+            folder=str(config.folder),
+            parts=str(self._work.path),
+            tokenizer=str(config.folder / "tokenizer"),
+            engine=engine,
+            read=plan.read,
+            dtype=plan.dtype,
+            eos_id=plan.eos_id,
+            bos_id=plan.bos_id,
+            val_fraction=config.val_fraction,
+            val_seed=config.val_seed,
+            verify=config.verify,
+            batch_size=config.batch_size,
+            sha256=config.sha256,
+        )
+
+    def _tell(self, progress: Progress) -> None:
+        self._observer.progress(progress)
+        if progress.seconds - self._last_event >= 1.0 or progress.tasks_done == progress.tasks:
+            self._last_event = progress.seconds
+            self._events.write("prepare_progress", **msgspec.to_builtins(progress))
+        done = progress.input_bytes / max(progress.total_input_bytes, 1)
+        check_rejects(self._config, self._work, progress.counts, min(done, 0.999))
+
+    def _distrust(self, message: Differs) -> None:
+        """Every document that engine encoded is in doubt, not only this one."""
+        self._work.ban_engine(message.engine)
+        doubtful = [result.index for result in self._results.values() if result.engine == message.engine]
+        for index in [*doubtful, message.index]:
+            self._results.pop(index, None)
+            self._work.forget(index)
+        self._events.write("engine_differs", engine=message.engine, reason=message.reason, redone=len(doubtful))
+        self._observer.notice(
+            f"{message.engine} was wrong: {message.reason}. Its {len(doubtful)} finished tasks are done again with the "
+            f"reference engine."
+        )
+
+    def _tasks_left(self) -> list[Task]:
+        return [task for task in self._wanted_tasks() if task.index not in self._results]
+
+    def _wanted_tasks(self) -> list[Task]:
+        """All tasks, or with --max-chunks the first ones that together hold enough tokens."""
+        limit, total = self._plan.max_tokens, 0
+        for count, task in enumerate(self._plan.tasks, start=1):
+            result = self._results.get(task.index)
+            if limit is None or result is None:
+                return self._plan.tasks
+            total += result.train_tokens
+            if total >= limit:
+                return self._plan.tasks[:count]
+        return self._plan.tasks
+
+    def _enough(self) -> bool:
+        return self._plan.max_tokens is not None and not self._tasks_left()
+
+    def _limit(self, engine: str, results: list[TaskResult]) -> list[TaskResult]:
+        """--max-chunks: do the last task again with just the tokens that are missing, and drop those behind it."""
+        if self._plan.max_tokens is None:
+            return results
+        before = sum(result.train_tokens for result in results[:-1])
+        last = msgspec.structs.replace(self._plan.tasks[len(results) - 1], max_tokens=self._plan.max_tokens - before)
+        if results[-1].max_tokens != last.max_tokens:
+            for message in run_inline(self._job(engine), [last]):
+                if isinstance(message, Differs):
+                    self._distrust(message)
+                    return self._limit("reference", results)
+                if isinstance(message, Failed):
+                    raise _as_error(message)
+                if isinstance(message, Finished):
+                    results = [*results[:-1], message.result]
+        for task in self._plan.tasks[len(results) :]:
+            self._work.forget(task.index)
+        return results
+
+
+def _choice(engine: str, report: ParityReport) -> str:
+    if engine == "reference":
+        return f"Tokenizing with the reference engine, {report.reference}."
+    rate = next(one.mb_per_s for one in report.engines if one.engine == engine)
+    return (
+        f"Tokenizing with {engine}: exact on {report.documents} test documents, {rate:.0f} MB/s a core on the sample."
+    )
+
+
+def _as_error(message: Failed) -> Exception:
+    kind = getattr(headrace.errors, message.error, None)
+    if isinstance(kind, type) and issubclass(kind, HeadraceError) and message.error != "MissingDependency":
+        return kind(message.message)
+    return HeadraceError(f"{message.error}: {message.message}\n{message.trace}".rstrip())

@@ -1,0 +1,171 @@
+"""TokenStore: a prepared dataset, opened by memory map in milliseconds whatever its size. Needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.errors import StoreError, UsageError
+from headrace.storage.index import AGAIN, read_lengths
+from headrace.storage.manifest import TRAIN, Metadata, Shard, read_metadata
+
+
+class TokenStore:
+    """Tokens of one split, as one long row; shards are mapped when they are first touched."""
+
+    def __init__(self, path: str | Path, *, split: str = TRAIN, chunk_size: int | None = None) -> None:
+        self.path = Path(path)
+        self.metadata: Metadata = read_metadata(self.path)
+        self.split = split
+        self.shards = [shard for shard in self.metadata.of_split(split) if shard.documents]
+        self.chunk_size = _checked_chunk_size(self.metadata.chunk_size if chunk_size is None else chunk_size)
+        self.dtype = np.dtype(self.metadata.dtype)
+        self._token_starts = _starts([shard.tokens for shard in self.shards])
+        self._document_starts = _starts([shard.documents for shard in self.shards])
+        self._maps: dict[int, NDArray[Any]] = {}
+        self._offsets: dict[int, NDArray[np.int64]] = {}
+
+    @property
+    def vocab_size(self) -> int:
+        return self.metadata.vocab_size
+
+    @property
+    def total_tokens(self) -> int:
+        return int(self._token_starts[-1])
+
+    @property
+    def num_documents(self) -> int:
+        return int(self._document_starts[-1])
+
+    @property
+    def num_chunks(self) -> int:
+        return self.total_tokens // self.chunk_size
+
+    def __len__(self) -> int:
+        return self.num_chunks
+
+    def __getitem__(self, index: int) -> NDArray[Any]:
+        return self.chunk(index)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return (self.chunk(i) for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return (
+            f"TokenStore({str(self.path)!r}, split={self.split!r}: {self.total_tokens:,} tokens, "
+            f"{self.num_documents:,} documents, {self.num_chunks:,} chunks of {self.chunk_size:,})"
+        )
+
+    def chunk(self, index: int, chunk_size: int | None = None) -> NDArray[Any]:
+        """Chunk `index` at any chunk size: packing is arithmetic over the tokens, not a format."""
+        size = self.chunk_size if chunk_size is None else _checked_chunk_size(chunk_size)
+        count = self.total_tokens // size
+        index = index + count if index < 0 else index
+        if not 0 <= index < count:
+            raise IndexError(f"chunk {index} of {count:,} (chunk size {size:,})")
+        return self.tokens(index * size, (index + 1) * size)
+
+    def tokens(self, start: int, stop: int) -> NDArray[Any]:
+        """Tokens [start, stop): a view of the map, or a copy where the range crosses shards."""
+        if not 0 <= start <= stop <= self.total_tokens:
+            raise IndexError(f"tokens {start}:{stop} of {self.total_tokens:,}")
+        pieces = []
+        shard = _owner(self._token_starts, start)
+        while start < stop:
+            base, end = int(self._token_starts[shard]), int(self._token_starts[shard + 1])
+            pieces.append(self.shard_tokens(shard)[start - base : min(stop, end) - base])
+            start, shard = min(stop, end), shard + 1
+        if len(pieces) == 1:
+            return pieces[0]
+        return np.concatenate(pieces) if pieces else np.zeros(0, self.dtype)
+
+    def document(self, index: int) -> NDArray[Any]:
+        """The tokens of one document, its end-of-document token included."""
+        index = index + self.num_documents if index < 0 else index
+        if not 0 <= index < self.num_documents:
+            raise IndexError(f"document {index} of {self.num_documents:,}")
+        shard = _owner(self._document_starts, index)
+        offsets = self._shard_offsets(shard)
+        local = index - int(self._document_starts[shard])
+        return self.shard_tokens(shard)[offsets[local] : offsets[local + 1]]
+
+    def document_lengths(self) -> NDArray[np.int32]:
+        """The length of every document, from the indexes alone."""
+        return split_lengths(self.path, self.metadata, self.split)
+
+    def document_starts(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Where documents begin within tokens [start, stop), relative to start; from the index, never by scanning."""
+        found = []
+        shard = _owner(self._token_starts, start)
+        while shard < len(self.shards) and self._token_starts[shard] < stop:
+            begins = self._shard_offsets(shard)[:-1] + self._token_starts[shard]
+            low, high = np.searchsorted(begins, (start, stop))
+            found.append(begins[low:high] - start)
+            shard += 1
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The tokenizer saved with the dataset; needs its library."""
+        from importlib import import_module
+
+        # By name, because storage and tokenizers are neighbours that must not lean on each other.
+        return import_module("headrace.tokenizers").load_tokenizer(self.path / "tokenizer")
+
+    def decode(self, ids: Sequence[int] | NDArray[Any]) -> str:
+        return str(self.tokenizer.decode(ids))
+
+    def shard_tokens(self, shard: int) -> NDArray[Any]:
+        if shard not in self._maps:
+            self._maps[shard] = self._map(self.shards[shard])
+        return self._maps[shard]
+
+    def _shard_offsets(self, shard: int) -> NDArray[np.int64]:
+        if shard not in self._offsets:
+            info = self.shards[shard]
+            self._offsets[shard] = _starts(read_lengths(self._file(info, "idx"), info.documents, self.dtype))
+        return self._offsets[shard]
+
+    def _map(self, shard: Shard) -> NDArray[Any]:
+        """Map after the size has been checked: touching a map beyond the file's end kills the process (SIGBUS)."""
+        path = self._file(shard, "bin")
+        if not path.is_file():
+            raise StoreError(f"{path} is missing. {AGAIN}")
+        held = path.stat().st_size // self.dtype.itemsize
+        if held != shard.tokens:
+            raise StoreError(
+                f"{shard.name}.bin holds {held:,} tokens but the manifest counts {shard.tokens:,}. {AGAIN}"
+            )
+        return np.memmap(path, self.dtype, "r", 0, (shard.tokens,))
+
+    def _file(self, shard: Shard, suffix: str) -> Path:
+        return self.path / f"{shard.name}.{suffix}"
+
+
+def split_lengths(folder: Path, metadata: Metadata, split: str) -> NDArray[np.int32]:
+    """Document lengths of a split, in the order of its shards."""
+    dtype = np.dtype(metadata.dtype)
+    shards = metadata.of_split(split)
+    lengths = [read_lengths(folder / f"{shard.name}.idx", shard.documents, dtype) for shard in shards]
+    return np.concatenate(lengths) if lengths else np.zeros(0, np.int32)
+
+
+def _checked_chunk_size(size: int) -> int:
+    if size < 1:
+        raise UsageError(f"chunk size {size}: a chunk holds at least 1 token. Pass for example --chunk-size 2048.")
+    return size
+
+
+def _starts(counts: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def _owner(starts: NDArray[np.int64], position: int) -> int:
+    return int(np.searchsorted(starts, position, side="right")) - 1

@@ -120,7 +120,8 @@ last_words() { grep -E '^ *(ERROR|OSError|PermissionError)' "$log" || grep -v '^
 
 explain() {
     if grep -qi 'no space left on device' "$log"; then disk_is_full; fi
-    if grep -qiE 'connection(error)?|timed? ?out|name resolution|ProxyError|SSLError|from versions: none' "$log"; then
+    if grep -qE 'Connect(ion)?(Error|Timeout)|Read ?timed out|name resolution|ProxyError|SSLError|from versions: none' \
+        "$log"; then
         why="the package index could not be reached, or does not have what is asked for"
         next="Check the network and run the same command again; what pip has downloaded is kept. Behind a proxy or"
         next="$next with a mirror, set HTTPS_PROXY or PIP_INDEX_URL first."

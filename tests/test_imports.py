@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -39,15 +38,6 @@ def test_import_headrace_is_light() -> None:
 
 def test_help_is_light() -> None:
     assert heavy_modules_after(RUN_HELP) == set()
-
-
-def test_help_answers_in_under_300_ms() -> None:
-    times = []
-    for _ in range(5):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "headrace", "--help"], capture_output=True, check=True)
-        times.append(time.perf_counter() - began)
-    assert min(times) < 0.3  # the best of five: the machine may be busy, the code may not
 
 
 def test_public_names_are_frozen() -> None:

@@ -18,9 +18,10 @@ LAYERS = [
     ["diagnosis"],
     ["pipeline", "training"],
     ["loading", "models"],
-    ["sources", "tokenizers", "storage", "packing"],
+    ["sources", "storage", "packing"],
+    ["tokenizers"],  # below storage, because a dataset decodes with the tokenizer it carries
     ["files", "telemetry"],
-    ["errors", "documents"],
+    ["errors", "documents", "version"],
 ]
 DEPTH = {part: depth for depth, line in enumerate(LAYERS) for part in line}
 
@@ -78,7 +79,7 @@ def import_problem(name: str, part: str, module: str) -> str | None:
     top, *below = module.split(".")
     if top == "torch" and part not in TORCH_PARTS and name not in TORCH_FILES:
         return "imports torch, and has to work without it"
-    if top != "headrace" or below == ["__version__"] or below[:1] == [part]:
+    if top != "headrace" or below in (["__version__"], ["__file__"]) or below[:1] == [part]:
         return None
     target = below[0] if below and below[0] in DEPTH else "__init__"
     if DEPTH[target] > DEPTH[part]:

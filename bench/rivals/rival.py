@@ -9,6 +9,8 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
+
 CANNOT_READ = 4
 KINDS = (".jsonl.zst", ".jsonl", ".parquet")
 # A tokenizer.json does not say which of its special tokens ends a document, so the names in use are tried in turn.
@@ -76,11 +78,11 @@ def end_token(tokenizer):
 
 
 class PeakMemory(threading.Thread):
-    """Keeps the highest resident size of any one process of this tree.
+    """Keeps the highest resident size of any one process of this tree, from the kernel's own high-water marks."""
 
-    getrusage() misses workers of a fork server, which are not our children, so the kernel's own high-water mark of
-    every descendant is read five times a second: only growth in a process's last 0.2 s can be missed.
-    """
+    # Not getrusage(), which misses the workers of a fork server; at this interval only growth in a process's last
+    # 0.2 s can be missed.
+    INTERVAL = 0.2
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -90,11 +92,9 @@ class PeakMemory(threading.Thread):
     def run(self):
         while True:
             self.sample()
-            time.sleep(0.2)
+            time.sleep(self.INTERVAL)
 
     def sample(self):
-        import psutil
-
         me = psutil.Process()
         for process in [me, *me.children(recursive=True)]:
             self.kilobytes = max(self.kilobytes, high_water_mark(process.pid))
@@ -118,5 +118,6 @@ def seconds_since_start():
 def report(rival, documents, tokens, memory):
     seconds = round(seconds_since_start(), 2)
     memory.sample()
-    line = {"rival": rival, "documents": int(documents), "tokens": int(tokens), "seconds": seconds}
-    print(json.dumps(line | {"peak_rss_mb": round(memory.kilobytes / 1024)}), flush=True)
+    peak = round(memory.kilobytes / 1024)
+    line = dict(rival=rival, documents=documents, tokens=tokens, seconds=seconds, peak_rss_mb=peak)
+    print(json.dumps(line), flush=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from headrace.version import __version__
+
 if TYPE_CHECKING:
     from headrace.errors import HeadraceError
     from headrace.pipeline import PrepareConfig, prepare
     from headrace.sources import open_source
     from headrace.storage import TokenStore
     from headrace.tokenizers import check_parity, load_tokenizer
-
-__version__ = "0.1.0"
 
 __all__ = [
     "HeadraceError",

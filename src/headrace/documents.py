@@ -11,6 +11,7 @@ class Reject(NamedTuple):
     file: str
     where: str  # "line 12", "row 7", "byte 4096": what a person looks up in that file
     reason: str
+    counts: bool = True  # False: noted, but nothing was lost (an empty file), so the reject rate leaves it out
 
 
 class DocumentBatch(NamedTuple):

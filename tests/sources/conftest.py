@@ -17,7 +17,7 @@ from headrace.sources import open_source, read_spans
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
     ".gz": gzip.compress,
-    ".zst": lambda data: zstandard.ZstdCompressor().compress(data),
+    ".zst": lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data),  # as the zstd command does
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
 }

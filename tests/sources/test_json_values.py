@@ -45,7 +45,9 @@ def test_shapes(tmp_path, read_all, content, texts):
 
 def test_bad_records_are_located(tmp_path, read_all):
     path = tmp_path / "a.json"
-    path.write_bytes(b'[{"text": "a"}, {"text": null}, {"x": 1}, {"text": "\xff"}, {"text": "\\udc80"}, 5, {"text": "b"}]')
+    path.write_bytes(
+        b'[{"text": "a"}, {"text": null}, {"x": 1}, {"text": "\xff"}, {"text": "\\udc80"}, 5, {"text": "b"}]'
+    )
     result = read_all(path)
     assert result.texts == [b"a", b"b"]
     assert [(reject.where, reject.reason.split(";")[0]) for reject in result.rejects] == [
@@ -98,7 +100,7 @@ def test_an_array_cut_in_a_compressed_file(tmp_path, compress, read_all):
 def test_an_empty_file_is_one_reject(tmp_path, read_all):
     path = tmp_path / "a.json"
     path.write_bytes(b"")
-    assert read_all(path) == ([], [(str(path), "byte 0", "empty file")])
+    assert read_all(path) == ([], [(str(path), "byte 0", "empty file", False)])
 
 
 def test_a_long_value_is_read(tmp_path, read_all):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -18,7 +19,7 @@ def lines(*texts, field="text"):
 def test_round_trip(tmp_path, suffix, compress, read_all):
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(compress(suffix, lines("one", "zwei äö", "三\u0000\n🎉", "")))
-    assert read_all(path).texts == ["one".encode(), "zwei äö".encode(), "三\0\n🎉".encode(), b""]
+    assert read_all(path).texts == [b"one", "zwei äö".encode(), "三\0\n🎉".encode(), b""]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_line_numbers_are_those_of_the_file_in_every_span(tmp_path, read_all):
 def test_an_empty_file_is_one_reject(tmp_path, suffix, compress, read_all):
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(compress(suffix, b""))
-    assert read_all(path) == ([], [(str(path), "byte 0", "empty file")])
+    assert read_all(path) == ([], [(str(path), "byte 0", "empty file", False)])
 
 
 def test_a_document_of_30_mb_goes_through(tmp_path, read_all):
@@ -149,7 +150,8 @@ def test_complete_lines_gathers_a_long_line():
     assert list(complete_lines([b"ab", b"c", b"d\ne", b"f", b"\n", b"g"])) == [b"abcd\n", b"ef\n", b"g"]
 
 
-CONTENTS = st.lists(st.sampled_from([b"\n", b"\r\n", b"  \n", "\ufeff".encode(), '{"text":"é🎉"}'.encode(), b'{"text":"b"}', b"x"]))
+LINE_PARTS = [b"\n", b"\r\n", b"  \n", "\ufeff".encode(), '{"text":"é🎉"}'.encode(), b'{"text":"b"}', b"x"]
+CONTENTS = st.lists(st.sampled_from(LINE_PARTS))
 
 
 @given(CONTENTS, st.lists(st.integers(0, 80), max_size=6))
@@ -166,7 +168,7 @@ def test_every_line_is_read_once_whatever_the_cuts(tmp_path_factory, contents, c
         return [t for b in batches for t in b.texts], [r for b in batches for r in b.rejects if r.where != "byte 0"]
 
     whole = read(Span(str(path), "jsonl", size))
-    parts = [read(Span(str(path), "jsonl", b - a, None, a, b)) for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [read(Span(str(path), "jsonl", b - a, None, a, b)) for a, b in pairwise(edges)]
     assert [text for part in parts for text in part[0]] == whole[0]
     assert [reject for part in parts for reject in part[1]] == whole[1]
 
@@ -175,6 +177,6 @@ def test_the_documents_do_not_depend_on_the_target(tmp_path, read_all):
     path = tmp_path / "a.jsonl"
     texts = [str(number) * (number % 50) for number in range(2000)]
     path.write_bytes(lines(*texts))
-    for target in (1, 77, 1000, 12_345, 1 << 20):
+    for target in (600, 1000, 12_345, 1 << 20):
         assert read_all(path, target=target).texts == [text.encode() for text in texts]
     assert len(open_source(path).spans(1000)) > 50

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from headrace import __version__
 from headrace.errors import HeadraceError, Interrupted
+from headrace.version import __version__
 
 VERBS = {  # in the order in which a user meets them
     "demo": "headrace.cli.demo",

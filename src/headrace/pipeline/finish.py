@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-import headrace
 from headrace.errors import DataRejected
 from headrace.files import write_atomically
 from headrace.packing import best_fit, save_plan
@@ -17,6 +16,7 @@ from headrace.pipeline.results import Counts, TaskResult
 from headrace.pipeline.workfolder import WorkFolder
 from headrace.storage import TRAIN, VAL, Metadata, Shard, TokenizerInfo, TokenStore, split_lengths, write_metadata
 from headrace.tokenizers import Tokenizer
+from headrace.version import __version__
 
 HOPELESS = 4  # a run is stopped early when it has this many times the rejects that its whole input may have
 
@@ -26,6 +26,7 @@ def finish(
 ) -> TokenStore:
     counts = total_counts(results)
     check_rejects(config, work, counts)
+    _check_not_empty(counts, work)
     rejects = b"".join(path.read_bytes() for path in work.reject_files())
     if rejects:
         write_atomically(config.folder / "rejects.jsonl", rejects)
@@ -59,6 +60,14 @@ def check_rejects(config: PrepareConfig, work: WorkFolder, counts: Counts, done:
     )
 
 
+def _check_not_empty(counts: Counts, work: WorkFolder) -> None:
+    if not counts.documents:
+        raise DataRejected(
+            f"There is not one document in the input.\n{_first_rejects(work)}\n"
+            f"Name files with text in them, and look at --text-field."
+        )
+
+
 def _rate_to_pass(rate: float) -> str:
     return f"{min(1.0, rate * 1.05 + 0.0001):.4f}"
 
@@ -81,7 +90,7 @@ def describe(
     special = tokenizer.special
     tokens = _sum(shards, TRAIN, "tokens")
     return Metadata(
-        headrace_version=headrace.__version__,
+        headrace_version=__version__,
         chunk_size=config.chunk_size,
         num_chunks=tokens // config.chunk_size,
         total_tokens=tokens,

@@ -18,7 +18,6 @@ from typing import IO
 
 import msgspec
 
-import headrace
 from headrace.errors import WorkerDied
 from headrace.pipeline.plan import Task
 from headrace.pipeline.process import attempt
@@ -177,6 +176,6 @@ class Pool:
 
 def _environment() -> dict[str, str]:
     """Workers import the same headrace as this process, wherever it was found."""
-    home = str(Path(headrace.__file__).parent.parent)
+    home = str(Path(__file__).parents[2])
     paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

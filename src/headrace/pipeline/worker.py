@@ -147,7 +147,7 @@ class _TaskRun:
         counts.add(
             Counts(
                 documents=kept,
-                rejects=len(batch.rejects),
+                rejects=sum(reject.counts for reject in batch.rejects),
                 input_bytes=batch.input_bytes,
                 text_bytes=sum(map(len, batch.texts[:kept])),
                 tokens=len(tokens),

@@ -52,8 +52,10 @@ def open_source(
     _check_arguments(arguments, split, revision)
     if separator == "":
         raise UsageError("The separator is empty. Pass the text that stands between documents, or leave it out.")
-    if text_field is not None and re.search(r'["\\\x00-\x1f]', text_field):  # msgspec matches names as written in JSON
-        raise UsageError(f"The text field {text_field!r} has a quote, backslash or control character. Rename the field.")
+    if text_field is not None and re.search(r'["\\\x00-\x1f]', text_field):  # msgspec compares names as written
+        raise UsageError(
+            f"The text field {text_field!r} has a quote, backslash or control character. Rename the field."
+        )
     files: dict[str, SourceFile] = {}
     for argument in arguments:
         for file in resolve(argument, split, revision):

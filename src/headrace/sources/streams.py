@@ -74,7 +74,7 @@ class InputStream:
     def empty(self, name: str) -> list[Reject]:
         """The reject for a file in which there was nothing at all; call it when the blocks are used up."""
         whole = self.start == 0 and self.stop is None
-        return [Reject(name, "byte 0", "empty file")] if whole and self.produced == 0 else []
+        return [Reject(name, "byte 0", "empty file", counts=False)] if whole and self.produced == 0 else []
 
 
 def _next_feed(feed: int, produced: int) -> int:

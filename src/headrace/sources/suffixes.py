@@ -38,4 +38,4 @@ def strip_compression(name: str) -> tuple[str, str | None]:
 def natural_order(path: str) -> tuple[list[tuple[int, int, str]], str]:
     """A sort key that puts part-2 before part-10; the path itself breaks ties such as part-2 and part-02."""
     pieces = re.split(r"(\d+)", path)
-    return [(0, int(piece), "") if piece.isdigit() else (1, 0, piece) for piece in pieces], path
+    return [(0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in pieces], path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from headrace.errors import StoreError, UsageError
 from headrace.storage.index import AGAIN, read_lengths
 from headrace.storage.manifest import TRAIN, Metadata, Shard, read_metadata
+
+if TYPE_CHECKING:
+    from headrace.tokenizers import Tokenizer
 
 
 class TokenStore:
@@ -110,15 +113,14 @@ class TokenStore:
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
     @cached_property
-    def tokenizer(self) -> Any:
+    def tokenizer(self) -> Tokenizer:
         """The tokenizer saved with the dataset; needs its library."""
-        from importlib import import_module
+        from headrace.tokenizers import load_tokenizer
 
-        # By name, because storage and tokenizers are neighbours that must not lean on each other.
-        return import_module("headrace.tokenizers").load_tokenizer(self.path / "tokenizer")
+        return load_tokenizer(self.path / "tokenizer")
 
     def decode(self, ids: Sequence[int] | NDArray[Any]) -> str:
-        return str(self.tokenizer.decode(ids))
+        return self.tokenizer.decode(ids)
 
     def shard_tokens(self, shard: int) -> NDArray[Any]:
         if shard not in self._maps:

@@ -18,7 +18,8 @@ SPACES = (
 
 UNICODE = (
     "\x00", "a\x00b", "\x00\x00\x00", "\ufeff", "\ufeffabc", "a\ufeffb", "\x7f", "\x1b[0m", "\ufffd", "\uffff",
-    "\U0010ffff", "\ue000", "e\u0301", "é", "\u0301", "ﬁ", "ℌ", "①②", "½", "٣٤٥", "१२३", "Ⅷ", "ß", "ẞ", "İ", "ı", "ſ", "K",
+    "\U0010ffff", "\ue000", "e\u0301", "é", "\u0301", "ﬁ",
+    "ℌ", "①②", "½", "٣٤٥", "१२३", "Ⅷ", "ß", "ẞ", "İ", "ı", "ſ", "K",
     "👨‍👩‍👧‍👦", "🏳️‍🌈", "👍🏽", "🇩🇪🇫🇷", "☺️", "\u200d", "❤️‍🔥 ok", "日本語テキスト、漢字。", "汉字漢字", "한국어 조선말",
     "العربية ١٢٣", "עברית", "हिन्दी", "ไทย", "Ελληνικά", "Русский язык", "Tiếng Việt", "\u202eabc\u202c",
     "Z̷̧͠a̶l̵g̴o̸", "ｆｕｌｌ　ｗｉｄｔｈ", "𝒳𝓎𝓏", "𐍈", "𠀀", "a\u0300\u0301\u0302b", "ǅ", "ჯორჯია", "\u1e9e",
@@ -26,9 +27,11 @@ UNICODE = (
 
 WORDS = (
     "", "a", "I'm you're he'll THEY'VE o'clock 'tis don'T", "’s ‘quoted’ “double”", "1 12 123 1234 12345 1,234.56",
-    "0x1F 1e-9 3.14159265358979", "camelCaseHTTPServer snake_case SCREAMING_CASE kebab-case", "https://a.b/c?d=e&f=%20#g",
+    "0x1F 1e-9 3.14159265358979", "camelCaseHTTPServer snake_case SCREAMING_CASE kebab-case",
+    "https://a.b/c?d=e&f=%20#g",
     "!!!???...---", "(((([[[[{{{{<<<<", "a/b\\c", "$x = \"y\"; // z", "<div class=\"a\">b</div>",
-    "#include <stdio.h>\n", "▁", "▁▁a", "a▁b", "Ġ", "Ċ", "##ing", "<0x41>", "\\n\\t", "a\tb\tc", "ABCdef123!?", "'S 'LL 'd've",
+    "#include <stdio.h>\n", "▁", "▁▁a", "a▁b", "Ġ", "Ċ", "##ing", "<0x41>", "\\n\\t", "a\tb\tc", "ABCdef123!?",
+    "'S 'LL 'd've",
 )  # fmt: skip
 
 LONG = (

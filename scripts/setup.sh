@@ -110,7 +110,7 @@ step() {
     say "  done in $(($(date +%s) - began)) s"
 }
 
-# --no-compile: most of the files are never imported; the rest are compiled when they are (about 20 s less)
+# --no-compile: most of the files are never imported; the rest are compiled when they are
 pip_install() {
     "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --progress-bar off --no-compile "$@"
 }

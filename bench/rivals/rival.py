@@ -80,9 +80,7 @@ def end_token(tokenizer):
 class PeakMemory(threading.Thread):
     """Keeps the highest resident size of any one process of this tree, from the kernel's own high-water marks."""
 
-    # Not getrusage(), which misses the workers of a fork server; at this interval only growth in a process's last
-    # 0.2 s can be missed.
-    INTERVAL = 0.2
+    # Not getrusage(), which misses the workers of a fork server.
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -92,7 +90,7 @@ class PeakMemory(threading.Thread):
     def run(self):
         while True:
             self.sample()
-            time.sleep(self.INTERVAL)
+            time.sleep(0.2)  # only growth in a process's last 0.2 s can be missed
 
     def sample(self):
         me = psutil.Process()
@@ -119,5 +117,4 @@ def report(rival, documents, tokens, memory):
     seconds = round(seconds_since_start(), 2)
     memory.sample()
     peak = round(memory.kilobytes / 1024)
-    line = dict(rival=rival, documents=documents, tokens=tokens, seconds=seconds, peak_rss_mb=peak)
-    print(json.dumps(line), flush=True)
+    print(json.dumps(dict(rival=rival, documents=documents, tokens=tokens, seconds=seconds, peak_rss_mb=peak)))

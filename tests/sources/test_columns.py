@@ -20,7 +20,7 @@ def test_nulls_and_invalid_utf8_are_rejected_by_row():
     column = pa.array([b"a", None, b"b\xff", b"\xed\xa0\x80", b"c"], pa.binary())
     texts, rejects = texts_of(column, "f", 100)
     assert texts == [b"a", b"c"]
-    assert rejects == [
+    assert [reject[:3] for reject in rejects] == [
         ("f", "row 102", "the text is null"),
         ("f", "row 103", "invalid UTF-8 at byte 1 of the text"),
         ("f", "row 104", "invalid UTF-8 at byte 0 of the text"),

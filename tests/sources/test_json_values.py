@@ -100,7 +100,7 @@ def test_an_array_cut_in_a_compressed_file(tmp_path, compress, read_all):
 def test_an_empty_file_is_one_reject(tmp_path, read_all):
     path = tmp_path / "a.json"
     path.write_bytes(b"")
-    assert read_all(path) == ([], [(str(path), "byte 0", "empty file", False)])
+    assert read_all(path) == ([], [(str(path), "byte 0", "empty file")])
 
 
 def test_a_long_value_is_read(tmp_path, read_all):

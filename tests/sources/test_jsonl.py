@@ -121,7 +121,7 @@ def test_line_numbers_are_those_of_the_file_in_every_span(tmp_path, read_all):
 def test_an_empty_file_is_one_reject(tmp_path, suffix, compress, read_all):
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(compress(suffix, b""))
-    assert read_all(path) == ([], [(str(path), "byte 0", "empty file", False)])
+    assert read_all(path) == ([], [(str(path), "byte 0", "empty file")])
 
 
 def test_a_document_of_30_mb_goes_through(tmp_path, read_all):

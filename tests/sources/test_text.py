@@ -21,7 +21,7 @@ def test_a_file_is_a_document(tmp_path, suffix, compress, read_all, ending):
 def test_an_empty_file_is_one_reject(tmp_path, suffix, compress, read_all):
     path = tmp_path / f"a.txt{suffix}"
     path.write_bytes(compress(suffix, b""))
-    assert read_all(path) == ([], [(str(path), "byte 0", "empty file", False)])
+    assert read_all(path) == ([], [(str(path), "byte 0", "empty file")])
 
 
 @pytest.mark.parametrize("place", [0, 5, (1 << 20) - 1, 1 << 20, (1 << 20) + 7])

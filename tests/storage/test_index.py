@@ -38,18 +38,14 @@ def test_pointers_do_not_overflow_32_bits() -> None:
     assert pointers.tolist() == [0, 4 * (2**31 - 1), 8 * (2**31 - 1)]
 
 
-@pytest.mark.parametrize(
-    ("vocab_size", "name"), [(259, "uint16"), (65_499, "uint16"), (65_500, "int32"), (200_019, "int32")]
-)
+@pytest.mark.parametrize(("vocab_size", "name"), [(259, "uint16"), (65_499, "uint16"), (65_500, "int32")])
 def test_dtype(vocab_size: int, name: str) -> None:
     assert dtype_for(vocab_size).name == name
 
 
 def test_megatron_opens_it(tmp_path: Path) -> None:
     """Megatron-core's own reader, where it is installed (bench/rivals has it always)."""
-    indexed_dataset = pytest.importorskip(
-        "megatron.core.datasets.indexed_dataset", reason="megatron-core is not installed"
-    )
+    indexed_dataset = pytest.importorskip("megatron.core.datasets.indexed_dataset", reason="no megatron-core here")
     documents = [[1, 2, 3], [], [4]]
     (tmp_path / "a.bin").write_bytes(np.array([1, 2, 3, 4], np.uint16).tobytes())
     (tmp_path / "a.idx").write_bytes(encode_index(np.array([3, 0, 1], np.int32), np.dtype("uint16")))

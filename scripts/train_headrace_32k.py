@@ -185,10 +185,11 @@ def collect(folder):
 
 
 def clean(pools):
-    """The pools without repeated lines of prose (English first), long character runs, minified files and MDN text."""
+    """The pools without repeated lines of prose (English first), broken characters, long runs, minified files and MDN text."""
     seen, cleaned = set(), {}
     for pool in SHARES:
-        texts = [re.sub(r"([^\w\s])\1{16,}", lambda run: run[1] * 16, text) for text in pools[pool]]
+        texts = ["\n".join(line for line in text.split("\n") if "\ufffd" not in line) for text in pools[pool]]
+        texts = [re.sub(r"([^\w\s])\1{16,}", lambda run: run[1] * 16, text) for text in texts]
         if pool.startswith("code"):
             cleaned[pool] = [text for text in texts if MDN not in text and max(map(len, text.split("\n"))) < 1000]
         else:

@@ -30,6 +30,7 @@ def lines(paths):
 
 def write(args, path):
     from megatron.core.datasets.indexed_dataset import DType, IndexedDatasetBuilder
+
     from tokenizers import Tokenizer
 
     vocab_size = Tokenizer.from_file(path).get_vocab_size()

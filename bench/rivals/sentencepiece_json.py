@@ -1,6 +1,7 @@
 """Turns a SentencePiece BPE .model into a `tokenizers` tokenizer, as transformers does for Llama and Mistral."""
 
 from sentencepiece import SentencePieceProcessor
+
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
 
 

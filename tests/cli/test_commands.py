@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from conftest_pipeline import make_texts, write_jsonl
 
 Headrace = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headrace.pipeline.assemble import add_control_tokens, documents_within, val_documents
+from headrace.pipeline.assemble import documents_within, join_documents, val_documents
 
-IDS = np.array([1, 2, 3, 4, 5], np.uint32)
-OFFSETS = np.array([0, 2, 2, 5], np.int64)  # [1, 2], [], [3, 4, 5]
+ROWS = [np.array(row, np.uint32) for row in ([1, 2], [], [3, 4, 5])]
 
 
 @pytest.mark.parametrize(
@@ -21,12 +20,12 @@ OFFSETS = np.array([0, 2, 2, 5], np.int64)  # [1, 2], [], [3, 4, 5]
     ],
 )
 def test_control_tokens(eos: int | None, bos: int | None, tokens: list[int], lengths: list[int]) -> None:
-    got, got_lengths = add_control_tokens(IDS, OFFSETS, np.dtype("uint16"), eos, bos)
+    got, got_lengths = join_documents(ROWS, np.dtype("uint16"), eos, bos)
     assert (got.tolist(), got_lengths.tolist(), got.dtype) == (tokens, lengths, np.dtype("uint16"))
 
 
 def test_no_documents() -> None:
-    tokens, lengths = add_control_tokens(np.zeros(0, np.uint32), np.zeros(1, np.int64), np.dtype("int32"), 9, 8)
+    tokens, lengths = join_documents([], np.dtype("int32"), 9, 8)
     assert (len(tokens), len(lengths)) == (0, 0)
 
 

@@ -50,7 +50,7 @@ def test_settings_that_cannot_be(setting: dict[str, object], message: str) -> No
 
 def test_a_vocabulary_too_large_for_the_dtype(corpus: Path, real_tokenizers: dict[str, Path]) -> None:
     config = PrepareConfig(source=corpus, out="unused", dtype="uint16")
-    with pytest.raises(UsageError, match="holds ids below 65,536, but the vocabulary of .* has 100,277"):
+    with pytest.raises(UsageError, match=r"holds ids below 65,536, but the vocabulary of .* has 100,277"):
         make_plan(config, open_config_source(config), load_tokenizer(real_tokenizers["cl100k_base"]))
 
 
@@ -58,5 +58,5 @@ def test_a_tokenizer_without_eos(corpus: Path, real_tokenizers: dict[str, Path])
     tokenizer = load_tokenizer("bytes")
     tokenizer.special = type(tokenizer.special)()
     config = PrepareConfig(source=corpus, out="unused")
-    with pytest.raises(UsageError, match="has no EOS token.*--no-eos"):
+    with pytest.raises(UsageError, match=r"has no EOS token.*--no-eos"):
         make_plan(config, open_config_source(config), tokenizer)

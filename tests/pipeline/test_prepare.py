@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest_pipeline import content, make_texts, write_jsonl
 
+from conftest_pipeline import content, make_texts, write_jsonl
 from headrace import TokenStore, load_tokenizer, prepare
 from headrace.errors import DataRejected, UsageError
 from headrace.packing import load_plan
@@ -35,10 +35,10 @@ def test_ids_are_those_of_the_reference(
     source = write_jsonl(tmp_path / "hard.jsonl", hard_documents)
     store = prepare(source, out=tmp_path / "out", tokenizer=real_tokenizers.get(name, name), chunk_size=64)
     tokenizer = load_tokenizer(real_tokenizers.get(name, name))
-    ids, offsets = tokenizer.reference().encode([text.encode() for text in hard_documents])
+    rows = tokenizer.reference().encode([text.encode() for text in hard_documents])
     assert store.num_documents == len(hard_documents)
     for i in range(len(hard_documents)):
-        expected = [*ids[offsets[i] : offsets[i + 1]].tolist(), tokenizer.special.eos]
+        expected = [*rows[i].tolist(), tokenizer.special.eos]
         assert store.document(i).tolist() == expected, hard_documents[i][:40]
     assert store.vocab_size == tokenizer.vocab_size
     assert store.metadata.text_bytes == sum(len(text.encode()) for text in hard_documents)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest_pipeline import content, make_texts, write_jsonl
 
+from conftest_pipeline import content, make_texts, write_jsonl
 from headrace import TokenStore
 
 Headrace = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -55,7 +55,7 @@ def check_tokens(store: TokenStore) -> list[str]:
     problems = []
     for index in range(0, store.num_documents, max(1, store.num_documents // SAMPLE)):
         ids = _without_control_tokens(store, store.document(index))
-        again, _ = reference.encode([store.decode(ids).encode()])
+        (again,) = reference.encode([store.decode(ids).encode()])
         if again.tolist() != ids.tolist():
             problems.append(f"document {index:,}: the reference engine encodes its text to other ids")
     return problems

@@ -9,26 +9,20 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from headrace.tokenizers.base import Ids, Offsets
+from headrace.tokenizers.base import Ids
 
 
-def add_control_tokens(
-    ids: Ids, offsets: Offsets, dtype: np.dtype[Any], eos: int | None, bos: int | None
+def join_documents(
+    rows: Sequence[Ids], dtype: np.dtype[Any], eos: int | None, bos: int | None
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Tokens end to end with EOS behind (and BOS before) each document, and each document's length."""
-    extra = (eos is not None) + (bos is not None)
-    lengths = (np.diff(offsets) + extra).astype(np.int32)
-    if not extra:
-        return ids.astype(dtype), lengths
-    ends = np.cumsum(lengths, dtype=np.int64)
-    tokens = np.empty(len(ids) + extra * len(lengths), dtype)
-    ordinary = np.ones(len(tokens), bool)
-    for control, places in ((eos, ends - 1), (bos, ends - lengths)):
-        if control is not None:
-            ordinary[places] = False
-            tokens[places] = control
-    tokens[ordinary] = ids
-    return tokens, lengths
+    before = [] if bos is None else [np.array([bos], np.uint32)]
+    after = [] if eos is None else [np.array([eos], np.uint32)]
+    lengths = np.array([len(row) + len(before) + len(after) for row in rows], np.int32)
+    if not rows:
+        return np.zeros(0, dtype), lengths
+    pieces = [piece for row in rows for piece in (*before, row, *after)]
+    return np.concatenate(pieces, dtype=dtype, casting="unsafe"), lengths
 
 
 def val_documents(texts: Sequence[bytes], fraction: float, seed: int) -> NDArray[np.bool_]:

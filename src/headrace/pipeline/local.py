@@ -1,6 +1,6 @@
 """Where tasks run on this machine: in worker processes, or for a small job in this very process.
 
-Both are generators of messages; closing one stops its workers.
+Both give a generator of messages; closing it stops the work.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -23,6 +23,7 @@ from headrace.pipeline.plan import Task
 from headrace.pipeline.process import attempt
 from headrace.pipeline.results import Advanced, Job, Message, Order, RunTask
 from headrace.pipeline.worker import TaskRunner
+from headrace.tokenizers import Tokenizer
 
 ATTEMPTS = 3  # a task whose worker dies is done again twice
 STOP_SECONDS = 3.0
@@ -31,9 +32,9 @@ _decode = msgspec.json.Decoder(Message).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def run_inline(job: Job, tasks: Sequence[Task]) -> Iterator[Message]:
-    """Starting a worker takes 0.3-0.5 s, which a job of a few MB would feel."""
-    runner = TaskRunner(job)
+def run_inline(job: Job, tasks: Sequence[Task], tokenizer: Tokenizer) -> Generator[Message, None, None]:
+    """Starting a worker takes 0.3-0.5 s, which a job of a few MB would feel; so would loading the tokenizer again."""
+    runner = TaskRunner(job, tokenizer)
     for task in tasks:
         held: list[Message] = []
         last = attempt(runner, RunTask(task, job.engine), held.append)
@@ -41,18 +42,10 @@ def run_inline(job: Job, tasks: Sequence[Task]) -> Iterator[Message]:
         yield last
 
 
-def run_in_processes(job: Job, tasks: Sequence[Task], workers: int) -> Iterator[Message]:
-    pool = Pool(job, min(workers, len(tasks)))
-    try:
-        yield from pool.run(tasks)
-    finally:
-        pool.stop()
-
-
 class Worker:
     """A process, the task it has, and what it has written so far of its next message."""
 
-    def __init__(self, job: Job, log: IO[bytes]) -> None:
+    def __init__(self, log: IO[bytes]) -> None:
         self.task: Task | None = None
         self.log = log
         self._held = b""
@@ -66,7 +59,6 @@ class Worker:
         )
         assert self.process.stdout is not None
         self.out = self.process.stdout.fileno()
-        self.order(job)
 
     def order(self, order: Order) -> None:
         assert self.process.stdin is not None
@@ -101,8 +93,11 @@ class Worker:
 
 
 class Pool:
-    def __init__(self, job: Job, size: int) -> None:
-        self._job = job
+    """Worker processes for one run. They start, and import what they need, while the caller still prepares the job."""
+
+    def __init__(self, logs: Path, size: int) -> None:
+        self._logs = logs
+        self._job: Job | None = None
         self._selector = selectors.DefaultSelector()
         self._attempts: dict[int, int] = {}
         self._queue: deque[Task] = deque()
@@ -111,12 +106,19 @@ class Pool:
         for _ in range(size):
             self._start()
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Message]:
-        self._queue.extend(tasks)
-        while self._queue or any(worker.task for worker in self._workers):
-            self._hand_out()
-            for key, _ in self._selector.select(timeout=1.0):
-                yield from self._listen(key.data)
+    def run(self, job: Job, tasks: Sequence[Task]) -> Generator[Message, None, None]:
+        """Do the tasks; the workers are stopped when this ends or is closed."""
+        try:
+            self._job = job
+            for worker in self._workers:
+                worker.order(job)
+            self._queue.extend(tasks)
+            while self._queue or any(worker.task for worker in self._workers):
+                self._hand_out(job)
+                for key, _ in self._selector.select(timeout=1.0):
+                    yield from self._listen(key.data)
+        finally:
+            self.stop()
 
     def stop(self) -> None:
         """Ask, wait a little, then end what is left."""
@@ -133,17 +135,19 @@ class Pool:
 
     def _start(self) -> None:
         self._started += 1
-        log = open(Path(self._job.parts) / f"worker-{self._started}.log", "w+b")  # noqa: SIM115 - closed with it
-        worker = Worker(self._job, log)
+        log = open(self._logs / f"worker-{self._started}.log", "w+b")  # noqa: SIM115 - closed with it
+        worker = Worker(log)
+        if self._job is not None:
+            worker.order(self._job)
         self._workers.append(worker)
         self._selector.register(worker.out, selectors.EVENT_READ, worker)
 
-    def _hand_out(self) -> None:
+    def _hand_out(self, job: Job) -> None:
         for worker in self._workers:
             if worker.task is None and self._queue:
                 worker.task = self._queue.popleft()
                 tried = self._attempts.get(worker.task.index, 0)
-                engine = "reference" if tried == ATTEMPTS - 1 else self._job.engine
+                engine = "reference" if tried == ATTEMPTS - 1 else job.engine
                 worker.order(RunTask(worker.task, engine))
 
     def _listen(self, worker: Worker) -> Iterator[Message]:

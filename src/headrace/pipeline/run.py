@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import msgspec
 
 import headrace.errors
 from headrace.errors import HeadraceError
+from headrace.files import Syncer
 from headrace.pipeline.config import PrepareConfig
 from headrace.pipeline.finish import check_rejects, finish
-from headrace.pipeline.local import run_in_processes, run_inline
+from headrace.pipeline.local import Pool, run_inline
 from headrace.pipeline.plan import LEAST_TASK, Plan, Task, make_plan
 from headrace.pipeline.progress import Observer, Progress, Silent, Tracker
-from headrace.pipeline.results import Differs, Failed, Finished, Job, TaskResult
+from headrace.pipeline.results import Differs, Failed, Finished, Job, Message, TaskResult
 from headrace.pipeline.sampling import take_sample
 from headrace.pipeline.workfolder import EVENTS, WorkFolder
 from headrace.sources import Source, open_source
@@ -81,26 +83,46 @@ class Run:
         self._observer = observer
         self._events = EventLog(work.path / EVENTS)
         self._results = work.results()
+        self._syncer = Syncer(config.folder)
         self._last_event = 0.0
+        self._pool: Pool | None = None
 
     def run(self) -> TokenStore:
         try:
             self._events.write("prepare_start", tasks=len(self._plan.tasks), resumed=len(self._results))
             self._say_resumed()
             self._tokenizer.save(self._config.folder / "tokenizer")
+            self._pool = self._start_workers()
             engine = self._choose_engine()
             while not self._run_with(engine):
                 engine = "reference"
             results = self._limit(engine, [self._results[task.index] for task in self._wanted_tasks()])
+            self._syncer.finish()
             store = finish(self._config, self._plan, self._tokenizer, results, self._work)
             self._events.write("prepare_done", tokens=store.total_tokens, documents=store.num_documents)
             return store
         finally:
+            if self._pool is not None:
+                self._pool.stop()
             self._events.close()
+
+    def _start_workers(self) -> Pool | None:
+        """None for a job so small that it is done in this process."""
+        tasks = len(self._tasks_left())
+        if self._plan.total_bytes <= LEAST_TASK or not tasks:
+            return None
+        return Pool(self._work.path, min(self._config.worker_count, tasks))
 
     def _say_resumed(self) -> None:
         if self._results:
             self._observer.notice(f"Going on: {len(self._results)} of {len(self._plan.tasks)} tasks are done already.")
+        for result in self._results.values():
+            self._sync(result)
+
+    def _sync(self, result: TaskResult) -> None:
+        for shard in result.shards:
+            for suffix in ("bin", "idx"):
+                self._syncer.add(self._config.folder / f"{shard.name}.{suffix}")
 
     def _choose_engine(self) -> str:
         """The gate: the fastest engine that gives the reference's ids on this input, or the one asked for."""
@@ -133,8 +155,7 @@ class Run:
         """Do what is left; False when the engine was found wrong and its work has been thrown away."""
         tasks = self._tasks_left()
         tracker = Tracker(len(self._plan.tasks), self._plan.total_bytes, list(self._results.values()))
-        messages = self._messages(engine, tasks)
-        try:
+        with contextlib.closing(self._messages(engine, tasks)) as messages:
             for message in messages:
                 if isinstance(message, Differs):
                     self._distrust(message)
@@ -144,18 +165,17 @@ class Run:
                 tracker.take(message)
                 if isinstance(message, Finished):
                     self._results[message.result.index] = message.result
+                    self._sync(message.result)
                 self._tell(tracker.progress())
                 if self._enough():
                     break
-        finally:
-            messages.close()
         return True
 
-    def _messages(self, engine: str, tasks: Sequence[Task]) -> Any:
-        job = self._job(engine)
-        if self._plan.total_bytes <= LEAST_TASK or not tasks:
-            return run_inline(job, tasks)
-        return run_in_processes(job, tasks, self._config.worker_count)
+    def _messages(self, engine: str, tasks: Sequence[Task]) -> Generator[Message, None, None]:
+        pool, self._pool = self._pool or self._start_workers(), None
+        if pool is None:
+            return run_inline(self._job(engine), tasks, self._tokenizer)
+        return pool.run(self._job(engine), tasks)
 
     def _job(self, engine: str) -> Job:
         config, plan = self._config, self._plan
@@ -221,7 +241,7 @@ class Run:
         before = sum(result.train_tokens for result in results[:-1])
         last = msgspec.structs.replace(self._plan.tasks[len(results) - 1], max_tokens=self._plan.max_tokens - before)
         if results[-1].max_tokens != last.max_tokens:
-            for message in run_inline(self._job(engine), [last]):
+            for message in run_inline(self._job(engine), [last], self._tokenizer):
                 if isinstance(message, Differs):
                     self._distrust(message)
                     return self._limit("reference", results)
@@ -229,6 +249,7 @@ class Run:
                     raise _as_error(message)
                 if isinstance(message, Finished):
                     results = [*results[:-1], message.result]
+                    self._sync(message.result)
         for task in self._plan.tasks[len(results) :]:
             self._work.forget(task.index)
         return results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace.documents import DocumentBatch
-from headrace.files import disk_full_named, publish
-from headrace.pipeline.assemble import add_control_tokens, documents_within, val_documents
+from headrace.files import disk_full_named
+from headrace.pipeline.assemble import documents_within, join_documents, val_documents
 from headrace.pipeline.plan import Task
 from headrace.pipeline.results import Counts, Finished, Job, Stages, TaskResult
 from headrace.sources import read_spans
 from headrace.storage import TRAIN, VAL, Shard, ShardWriter
-from headrace.tokenizers import Engine, load_tokenizer, open_engine
-from headrace.tokenizers.base import FAST_ENGINES, Ids, Offsets
+from headrace.tokenizers import Engine, Tokenizer, load_tokenizer, open_engine
+from headrace.tokenizers.base import FAST_ENGINES, Ids
 from headrace.tokenizers.parity import Mismatch, first_difference, smallest_difference
 
 VERIFY_EVERY = 1_000  # one document in so many goes through the reference too: ~2-6% of the time
-VERIFY_AT_MOST = 1 << 20  # a longer document would hold the worker up for seconds; --verify full checks it
+VERIFY_AT_MOST = 128 << 10  # a longer document would hold the worker up; --verify full checks it
 REJECTS_KEPT = 10_000  # per task; beyond that they are only counted
 
 Report = Callable[[Counts, Stages], None]
@@ -40,21 +41,15 @@ class EngineDiffers(Exception):
 class TaskRunner:
     """Does one task after another with an engine that stays loaded."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, tokenizer: Tokenizer | None = None) -> None:
         self.job = job
-        self._tokenizer = load_tokenizer(job.tokenizer)
-        self._engines: dict[str, Engine] = {}
+        self._tokenizer = tokenizer or load_tokenizer(job.tokenizer)
 
     def run(self, task: Task, engine: str, report: Report) -> Finished:
-        return _TaskRun(self.job, task, self.engine(engine), self._reference, report).run()
-
-    def engine(self, name: str) -> Engine:
-        if name not in self._engines:
-            self._engines[name] = open_engine(self._tokenizer, name)
-        return self._engines[name]
+        return _TaskRun(self.job, task, open_engine(self._tokenizer, engine), self._reference, report).run()
 
     def _reference(self) -> Engine:
-        return self.engine("reference")
+        return open_engine(self._tokenizer, "reference")
 
 
 class _TaskRun:
@@ -90,18 +85,18 @@ class _TaskRun:
     def _take(self, batch: DocumentBatch) -> bool:
         """Encode and write a batch; False when the task has all the tokens it was asked for."""
         started = time.perf_counter()
-        ids, offsets = self._encode(batch.texts)
+        rows = self._encode(batch.texts)
         encoded = time.perf_counter()
-        self._verify(batch.texts, ids, offsets)
+        self._verify(batch.texts, rows)
         verified = time.perf_counter()
-        wanted = self._write(batch, ids, offsets)
+        wanted = self._write(batch, rows)
         self._stages.tokenize += encoded - started
         self._stages.verify += verified - encoded
         self._stages.write += time.perf_counter() - verified
         self._report(self._counts, self._stages)
         return wanted
 
-    def _encode(self, texts: Sequence[bytes]) -> tuple[Ids, Offsets]:
+    def _encode(self, texts: Sequence[bytes]) -> list[Ids]:
         try:
             return self._engine.encode(texts)
         except (MemoryError, KeyboardInterrupt, SystemExit):
@@ -111,12 +106,12 @@ class _TaskRun:
                 raise
             raise EngineDiffers(self._engine.name, None, f"{type(error).__name__}: {error}") from error
 
-    def _verify(self, texts: Sequence[bytes], ids: Ids, offsets: Offsets) -> None:
+    def _verify(self, texts: Sequence[bytes], rows: Sequence[Ids]) -> None:
         chosen = self._documents_to_verify(texts)
         if not chosen:
             return
         picked = [texts[i] for i in chosen]
-        at = first_difference([ids[offsets[i] : offsets[i + 1]] for i in chosen], self._reference(), picked)
+        at = first_difference([rows[i] for i in chosen], self._reference(), picked)
         self._counts.verified += len(chosen)
         if at is not None:
             small = smallest_difference(self._engine, self._reference(), picked[at])
@@ -130,9 +125,9 @@ class _TaskRun:
         first = -(self._counts.documents + self._task.index * 37) % VERIFY_EVERY
         return [i for i in range(first, len(texts), VERIFY_EVERY) if len(texts[i]) <= VERIFY_AT_MOST]
 
-    def _write(self, batch: DocumentBatch, ids: Ids, offsets: Offsets) -> bool:
+    def _write(self, batch: DocumentBatch, rows: Sequence[Ids]) -> bool:
         job, counts = self._job, self._counts
-        tokens, lengths = add_control_tokens(ids, offsets, np.dtype(job.dtype), job.eos_id, job.bos_id)
+        tokens, lengths = join_documents(rows, np.dtype(job.dtype), job.eos_id, job.bos_id)
         val = val_documents(batch.texts, job.val_fraction, job.val_seed)
         kept, wanted = len(lengths), True
         if self._task.max_tokens is not None and kept:
@@ -192,6 +187,6 @@ class _TaskRun:
         part = final.with_suffix(".part")
         with disk_full_named(final):
             part.write_bytes(msgspec.json.encode(result))
-            publish(part, final)
+            os.replace(part, final)
         self._stages.write += time.perf_counter() - started
         return Finished(result, self._stages)

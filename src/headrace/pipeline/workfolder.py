@@ -17,6 +17,7 @@ from headrace.errors import Busy, UsageError
 from headrace.files import disk_full_named, write_atomically
 from headrace.pipeline.differences import describe_differences
 from headrace.pipeline.results import TaskResult
+from headrace.storage import Shard, checksum
 from headrace.storage.manifest import FILE as METADATA
 
 NAME = ".headrace"
@@ -31,6 +32,7 @@ class WorkFolder:
         self.path = folder / NAME
         self._plan = self.path / "plan.json"
         self._banned = self.path / "banned-engines.json"
+        self._boot = self.path / "boot"
 
     @property
     def complete(self) -> bool:
@@ -90,18 +92,35 @@ class WorkFolder:
             )
 
     def results(self) -> dict[int, TaskResult]:
-        """Finished tasks whose shards are there; a result without its files is not believed."""
+        """Finished tasks whose shards are there; a result without its files is not believed.
+
+        Workers do not wait for the disk, so after a power cut a file may have its name and size but not its bytes:
+        when the machine was started anew since the last run, the checksums are compared too.
+        """
         found = {}
+        same_boot = self._seen_this_boot()
         for path in sorted(self.path.glob("task-*.json")):
             with contextlib.suppress(msgspec.DecodeError):
                 result = msgspec.json.decode(path.read_bytes(), type=TaskResult)
-                if all(self._holds(shard.name, shard.bytes) for shard in result.shards):
+                if all(self._holds(shard, same_boot) for shard in result.shards):
                     found[result.index] = result
         return found
 
-    def _holds(self, name: str, size: int) -> bool:
-        bin_file = self.folder / f"{name}.bin"
-        return bin_file.is_file() and bin_file.stat().st_size == size and bin_file.with_suffix(".idx").is_file()
+    def _holds(self, shard: Shard, same_boot: bool) -> bool:
+        bin_file, idx_file = (self.folder / f"{shard.name}.{suffix}" for suffix in ("bin", "idx"))
+        if not (bin_file.is_file() and bin_file.stat().st_size == shard.bytes and idx_file.is_file()):
+            return False
+        return same_boot or (checksum(bin_file), checksum(idx_file)) == (shard.xxh3_128, shard.index_xxh3_128)
+
+    def _seen_this_boot(self) -> bool:
+        """Whether the last run here was since this machine was started; False where that cannot be known."""
+        try:
+            now = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+        except OSError:
+            return False
+        seen = self._boot.read_bytes() if self._boot.is_file() else b""
+        write_atomically(self._boot, now)
+        return seen == now
 
     def forget(self, index: int) -> None:
         """Remove a task's result and shards."""

@@ -12,7 +12,7 @@ from headrace.storage.manifest import (
     write_metadata,
 )
 from headrace.storage.reader import TokenStore, split_lengths
-from headrace.storage.verify import VerifyReport, verify
+from headrace.storage.verify import VerifyReport, checksum, verify
 from headrace.storage.writer import ShardWriter
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "TokenStore",
     "TokenizerInfo",
     "VerifyReport",
+    "checksum",
     "dtype_for",
     "read_metadata",
     "split_lengths",

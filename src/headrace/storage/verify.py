@@ -52,6 +52,15 @@ def verify(folder: Path, on_shard: Callable[[Shard], None] | None = None) -> Ver
     )
 
 
+def checksum(path: Path) -> str:
+    """The xxh3_128 of a file."""
+    digest = xxhash.xxh3_128()
+    with open(path, "rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 def _check_counts(metadata: Metadata) -> list[str]:
     """The totals of the manifest against its own list of shards."""
     train, val = metadata.of_split("train"), metadata.of_split("val")

@@ -16,18 +16,21 @@ from numpy.typing import NDArray
 from headrace.errors import TokenizerError
 
 Ids = NDArray[np.uint32]
-Offsets = NDArray[np.int64]
 
 DESCRIPTOR = "headrace-tokenizer.json"
 FAST_ENGINES = ("gigatoken", "fastokens")  # in the order in which they are tried
 
 
 class Engine(Protocol):
-    """Turns documents into ids: document i is ids[offsets[i]:offsets[i + 1]]."""
+    """Turns documents into ids: one row per document.
+
+    Rows and not one flat array, so that joining them, adding the control tokens between them and narrowing them to
+    the dataset's type is a single pass over the memory.
+    """
 
     name: str
 
-    def encode(self, texts: Sequence[bytes]) -> tuple[Ids, Offsets]: ...
+    def encode(self, texts: Sequence[bytes]) -> list[Ids]: ...
 
 
 class Unsupported(Exception):
@@ -62,6 +65,7 @@ class Tokenizer(ABC):
         self.files = tuple(files)
         self.vocab_size = vocab_size
         self.special = special
+        self.engines: dict[str, Engine] = {}  # those loaded so far; see parity.open_engine
 
     @abstractmethod
     def reference(self) -> Engine:
@@ -113,12 +117,3 @@ class Tokenizer(ABC):
                 shutil.copyfile(file, folder / file.name)
         data = msgspec.json.format(msgspec.json.encode(self.descriptor()), indent=2)
         (folder / DESCRIPTOR).write_bytes(data + b"\n")
-
-
-def join_ids(rows: Sequence[Any]) -> tuple[Ids, Offsets]:
-    """Rows of ids, one per document, as one flat array with offsets."""
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(row) for row in rows], out=offsets[1:])
-    if not rows:
-        return np.zeros(0, np.uint32), offsets
-    return np.concatenate([np.asarray(row, np.uint32) for row in rows]), offsets

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.tokenizers.base import Engine, Ids, Offsets, Special, Tokenizer
+from headrace.tokenizers.base import Engine, Ids, Special, Tokenizer
 
 EOS, BOS, PAD = 256, 257, 258
 
@@ -16,10 +16,8 @@ EOS, BOS, PAD = 256, 257, 258
 class ByteEngine:
     name = "bytes"
 
-    def encode(self, texts: Sequence[bytes]) -> tuple[Ids, Offsets]:
-        offsets = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text) for text in texts], out=offsets[1:])
-        return np.frombuffer(b"".join(texts), np.uint8).astype(np.uint32), offsets
+    def encode(self, texts: Sequence[bytes]) -> list[Ids]:
+        return [np.frombuffer(text, np.uint8).astype(np.uint32) for text in texts]
 
 
 class ByteTokenizer(Tokenizer):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from headrace.tokenizers.base import Ids, Offsets, Unsupported, join_ids
+from headrace.tokenizers.base import Ids, Unsupported
 
 CACHE_GROWTH_LIMIT = 256 << 20  # bytes the process may grow by before gigatoken's cache is thrown away
 
@@ -22,17 +23,15 @@ CACHE_GROWTH_LIMIT = 256 << 20  # bytes the process may grow by before gigatoken
 class Gigatoken:
     name = "gigatoken"
 
-    def __init__(self, load: Callable[[], Any], id_offset: int = 0) -> None:
+    def __init__(self, load: Callable[[], Any]) -> None:
         self._load = load
-        self._id_offset = id_offset
         self._reload()
 
-    def encode(self, texts: Sequence[bytes]) -> tuple[Ids, Offsets]:
+    def encode(self, texts: Sequence[bytes]) -> list[Ids]:
         if resident_bytes() - self._resident_at_load > CACHE_GROWTH_LIMIT:
             self._reload()
         encode = self._encode
-        ids, offsets = join_ids([encode(text) for text in texts])
-        return (ids + np.uint32(self._id_offset) if self._id_offset else ids), offsets
+        return [encode(text) for text in texts]
 
     def _reload(self) -> None:
         self._encode: Any = None  # the old cache goes before the new one comes
@@ -47,11 +46,13 @@ class Fastokens:
         self._tokenizer = _loaded("fastokens", load)
         self._id_offset = id_offset
 
-    def encode(self, texts: Sequence[bytes]) -> tuple[Ids, Offsets]:
+    def encode(self, texts: Sequence[bytes]) -> list[Ids]:
         strings = [text.decode() for text in texts]
         flat, offsets = self._tokenizer.encode_batch_flat(strings, split_special_tokens=True)
         ids = np.frombuffer(flat, np.uint32)
-        return (ids + np.uint32(self._id_offset) if self._id_offset else ids), np.frombuffer(offsets, np.int64)
+        if self._id_offset:
+            ids = ids + np.uint32(self._id_offset)
+        return [ids[start:stop] for start, stop in pairwise(np.frombuffer(offsets, np.int64).tolist())]
 
 
 def from_json(engine: str, data: str) -> Gigatoken | Fastokens:
@@ -70,7 +71,7 @@ def from_ranks(
         return Fastokens(load, id_offset)
     if scheme is None:
         raise Unsupported("gigatoken does not know this split pattern")
-    return Gigatoken(lambda: _gigatoken().Tokenizer.from_tiktoken(path, pretokenizer=scheme), id_offset)
+    return Gigatoken(lambda: _gigatoken().Tokenizer.from_tiktoken(path, pretokenizer=scheme))
 
 
 def resident_bytes() -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from headrace.errors import TokenizerError
 from headrace.tokenizers import fast
-from headrace.tokenizers.base import Descriptor, Engine, Ids, Offsets, Special, Tokenizer, join_ids
+from headrace.tokenizers.base import Descriptor, Engine, Ids, Special, Tokenizer
 
 # Without a tokenizer_config.json the usual spellings are looked for, in this order.
 USUAL = {
@@ -68,9 +68,9 @@ class HFEngine:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
 
-    def encode(self, texts: Sequence[bytes]) -> tuple[Ids, Offsets]:
+    def encode(self, texts: Sequence[bytes]) -> list[Ids]:
         rows = self._tokenizer.encode_batch_fast([text.decode() for text in texts], add_special_tokens=False)
-        return join_ids([np.asarray(row.ids, np.uint32) for row in rows])
+        return [np.asarray(row.ids, np.uint32) for row in rows]
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import msgspec
 import numpy as np
 
-from headrace.tokenizers.base import FAST_ENGINES, Engine, Ids, Offsets, Tokenizer, Unsupported
+from headrace.tokenizers.base import FAST_ENGINES, Engine, Ids, Tokenizer, Unsupported
 from headrace.tokenizers.nasty import nasty_texts
 from headrace.tokenizers.tiktoken_ranks import ReferenceFailed
 
@@ -72,8 +71,10 @@ def choose_engine(tokenizer: Tokenizer, texts: Sequence[bytes], *, all_engines: 
 
 
 def open_engine(tokenizer: Tokenizer, name: str) -> Engine:
-    """The engine of this name, fast or reference."""
-    return tokenizer.fast(name) if name in FAST_ENGINES else tokenizer.reference()
+    """The engine of this name, fast or reference; loaded once."""
+    if name not in tokenizer.engines:
+        tokenizer.engines[name] = tokenizer.fast(name) if name in FAST_ENGINES else tokenizer.reference()
+    return tokenizer.engines[name]
 
 
 def first_difference(rows: Sequence[Ids], reference: Engine, texts: Sequence[bytes]) -> int | None:
@@ -99,13 +100,13 @@ def _check_engine(
 ) -> EngineReport:
     """The rate is taken on the user's texts alone: runs of 5,000 equal letters are no measure of speed."""
     try:
-        engine = tokenizer.fast(name)
+        engine = open_engine(tokenizer, name)
     except Unsupported as error:
         return EngineReport(name, exact=False, documents=0, mb_per_s=0.0, unsupported=str(error))
     started = time.process_time()  # of all threads: in a run each worker has one core
     own = engine.encode(texts)
     rate = sum(map(len, texts)) / 1e6 / max(time.process_time() - started, 1e-9)
-    at = _first_difference([*_split(*own), *_split(*engine.encode(sample[len(texts) :]))], expected)
+    at = _first_difference([*own, *engine.encode(sample[len(texts) :])], expected)
     mismatch = None if at is None else smallest_difference(engine, tokenizer.reference(), sample[at])
     return EngineReport(name, at is None, len(sample), round(rate, 2), mismatch)
 
@@ -120,14 +121,10 @@ def _first_difference(rows: Sequence[Ids], expected: Sequence[Ids | None]) -> in
 def _reference_rows(reference: Engine, texts: Sequence[bytes]) -> tuple[list[Ids | None], int]:
     """Ids per text, None where the reference fails, and how many it could encode."""
     try:
-        return list(_split(*reference.encode(texts))), len(texts)
+        return list(reference.encode(texts)), len(texts)
     except ReferenceFailed:
         rows = [_one_row(reference, text) for text in texts]
         return rows, sum(row is not None for row in rows)
-
-
-def _split(ids: Ids, offsets: Offsets) -> list[Ids]:
-    return [ids[start:stop] for start, stop in pairwise(offsets)]
 
 
 def _one_row(engine: Engine, text: bytes) -> Ids | None:

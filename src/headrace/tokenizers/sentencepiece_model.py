@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from headrace.errors import TokenizerError
 from headrace.tokenizers import fast
-from headrace.tokenizers.base import Descriptor, Engine, Ids, Offsets, Special, Tokenizer, join_ids
+from headrace.tokenizers.base import Descriptor, Engine, Ids, Special, Tokenizer
 from headrace.tokenizers.hf import EXPECTED
 from headrace.tokenizers.sentencepiece_json import to_tokenizer_json
 
@@ -66,9 +67,9 @@ class SentencePieceEngine:
     def __init__(self, processor: Any) -> None:
         self._processor = processor
 
-    def encode(self, texts: Sequence[bytes]) -> tuple[Ids, Offsets]:
+    def encode(self, texts: Sequence[bytes]) -> list[Ids]:
         encode = self._processor.encode
-        return join_ids([encode(text.decode(), out_type=int) for text in texts])
+        return [np.asarray(encode(text.decode(), out_type=int), np.uint32) for text in texts]
 
 
 def _load(path: Path) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headrace.errors import TokenizerError
 from headrace.tokenizers import fast
-from headrace.tokenizers.base import Descriptor, Engine, Ids, Offsets, Special, Tokenizer, join_ids
+from headrace.tokenizers.base import Descriptor, Engine, Ids, Special, Tokenizer
 
 END = "<|endoftext|>"
 
@@ -114,9 +114,9 @@ class TiktokenEngine:
         self._encoding = encoding
         self._id_offset = id_offset
 
-    def encode(self, texts: Sequence[bytes]) -> tuple[Ids, Offsets]:
-        ids, offsets = join_ids([self._encode_one(text.decode()) for text in texts])
-        return (ids + np.uint32(self._id_offset) if self._id_offset else ids), offsets
+    def encode(self, texts: Sequence[bytes]) -> list[Ids]:
+        offset = np.uint32(self._id_offset)
+        return [np.asarray(self._encode_one(text.decode()), np.uint32) + offset for text in texts]
 
     def _encode_one(self, text: str) -> Any:
         try:

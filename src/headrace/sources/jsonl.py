@@ -21,12 +21,35 @@ from headrace.sources.records import BadRecord, choose_field, parse_record, text
 from headrace.sources.regions import count_newlines, region
 from headrace.sources.span import ReadOptions, Span
 from headrace.sources.streams import BOM, InputStream
+from headrace.sources.stripes import open_stripe
 
 NEWLINE, OPEN, CLOSE = b"\n{}"
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def read(path: str, span: Span, options: ReadOptions) -> Iterator[Piece]:
+    shared = span.compression is not None and (span.start, span.stop) != (0, None)
+    return _read_stripe(path, span, options) if shared else _read_file(path, span, options)
+
+
+def _read_stripe(path: str, span: Span, options: ReadOptions) -> Iterator[Piece]:
+    """A range of a compressed file that several workers share."""
+    assert span.compression is not None
+    reader = open_stripe(path, span.compression, span.start)
+    decoder: LineDecoder | None = None
+    done = span.start
+    for block in complete_lines(reader.blocks(span.start, span.stop)):
+        if decoder is None:  # now the reader stands where the range begins
+            fields = find_field(path, span.compression, options.text_field)
+            decoder = LineDecoder(path, span.path, fields, 0, lines_before=reader.lines)
+            block = block.removeprefix(BOM) if span.start == 0 else block
+        texts, rejects = decoder.decode(block)
+        yield Piece(texts, rejects, max(0, reader.position - done))
+        done = max(done, reader.position)
+
+
+def _read_file(path: str, span: Span, options: ReadOptions) -> Iterator[Piece]:
+    """A plain file, a byte range of one, or a compressed file as a whole."""
     begin, end = region(path, span, b"\n")
     stream = InputStream(path, span.compression, begin, end)
     decoder = LineDecoder(path, span.path, find_field(path, span.compression, options.text_field), begin)
@@ -73,12 +96,14 @@ def find_field(path: str, compression: str | None, asked: str | None) -> tuple[s
 class LineDecoder:
     """Decodes blocks of whole lines, in order, and numbers the lines it rejects."""
 
-    def __init__(self, path: str, name: str, keys: tuple[str, ...], begin: int) -> None:
+    def __init__(
+        self, path: str, name: str, keys: tuple[str, ...], begin: int, lines_before: int | None = None
+    ) -> None:
         self._path, self._name, self._keys, self._begin = path, name, keys, begin
         self._decoder = msgspec.json.Decoder(_row_type(keys))
         self._text = attrgetter(".".join(["value"] * len(keys)))
         self._lines = 0  # lines decoded so far
-        self._lines_before: int | None = None  # lines of the file before `begin`; counted at the first reject
+        self._lines_before = lines_before  # lines of the file before `begin`; None: counted at the first reject
 
     def decode(self, block: bytes) -> tuple[list[bytes], list[Reject]]:
         newlines = np.flatnonzero(np.frombuffer(block, np.uint8) == NEWLINE)

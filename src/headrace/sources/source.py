@@ -14,6 +14,7 @@ from headrace.sources import catalogue
 from headrace.sources.resolve import on_hub, resolve
 from headrace.sources.span import ReadOptions, SourceFile, Span
 from headrace.sources.splitting import split as split_file
+from headrace.sources.stripes import MOST_FILES
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -34,7 +35,8 @@ class Source(msgspec.Struct, frozen=True):
         """Pieces of about `target_bytes`; they depend on the files and the target only."""
         if target_bytes < 1:
             raise UsageError(f"A span of {target_bytes} bytes cannot be. Pass a target of at least 1.")
-        return [span for file in self.files for span in split_file(file, self.options, target_bytes)]
+        share = len(self.files) <= MOST_FILES
+        return [span for file in self.files for span in split_file(file, self.options, target_bytes, share=share)]
 
 
 def open_source(

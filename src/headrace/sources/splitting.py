@@ -7,12 +7,15 @@ from itertools import pairwise
 from headrace.sources import arrow, hub, parquet, text
 from headrace.sources.damage import Damaged, refusal
 from headrace.sources.span import ReadOptions, SourceFile, Span
+from headrace.sources.stripes import SHAREABLE
 
 
-def split(file: SourceFile, options: ReadOptions, target: int) -> list[Span]:
+def split(file: SourceFile, options: ReadOptions, target: int, *, share: bool = False) -> list[Span]:
+    """`share`: whether a compressed file may be read by several workers."""
     whole = Span(file.path, file.format, file.size, file.compression)
     if file.compression:
-        return [whole]
+        shared = share and file.format == "jsonl" and file.compression in SHAREABLE and file.size > target
+        return _ranges(whole, _even_cuts(file.size, target)) if shared else [whole]
     if file.format == "text" and not options.separator and file.size > text.LARGE_BYTES:
         return _ranges(whole, _marks(file.size, max(1, target // text.PART_BYTES) * text.PART_BYTES))
     if file.size <= target:

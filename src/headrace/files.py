@@ -45,9 +45,13 @@ class Syncer(threading.Thread):
     def add(self, path: Path) -> None:
         self._paths.put(path)
 
+    def stop(self) -> None:
+        """Leave what is not synced yet: the run did not come to its end."""
+        self._paths.put(None)
+
     def finish(self) -> None:
         """Return when everything is on the disk, or raise what went wrong."""
-        self._paths.put(None)
+        self.stop()
         self.join()
         with disk_full_named(self._folder):
             if self._error is not None:

@@ -115,6 +115,27 @@ def test_verify_tokens_finds_ids_that_no_tokenizer_gives(headrace: Headrace, pre
     ).stdout.replace("\n", " ")
 
 
+def test_verify_looks_at_the_tokenizer_and_at_packing_plans(headrace: Headrace, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = headrace("prepare", corpus, "--out", out, "--packing", "best-fit")
+    assert "best-fit chunks" in done.stdout
+    headrace("verify", out)
+    plan = out / "bestfit-train-2048.pieces.npy"
+    data = bytearray(plan.read_bytes())
+    data[-1] ^= 1
+    plan.write_bytes(data)
+    assert "the plan is not the one that was written" in headrace("verify", out, check=1).stdout
+    vocabulary = out / "tokenizer" / "headrace-32k.json"
+    vocabulary.write_text(vocabulary.read_text().replace("Ġthe", "Ġteh", 1))
+    assert "tokenizer/" in headrace("verify", out, check=1).stdout
+
+
+def test_dry_run_knows_the_eos_token(headrace: Headrace, corpus: Path, tmp_path: Path) -> None:
+    headrace("prepare", corpus, "--out", tmp_path / "out", "--dry-run", "--eos-token", "<|end|>")
+    done = headrace("prepare", corpus, "--out", tmp_path / "out", "--dry-run", "--eos-token", "<nope>", check=2)
+    assert "has no such token" in done.stderr
+
+
 def test_tokenizer_check_bench_and_train(headrace: Headrace, corpus: Path, tmp_path: Path) -> None:
     text = headrace("tokenizer", "check", "headrace-32k", corpus).stdout
     assert "exact gigatoken" in text
@@ -160,8 +181,9 @@ def test_mistakes(
 
 
 def test_errors_are_json_too(headrace: Headrace, tmp_path: Path) -> None:
-    done = headrace("prepare", "no-such-*.jsonl", "--json", check=2, cwd=tmp_path)
-    assert json.loads(done.stdout)["exit_code"] == 2
+    for wrong in (["no-such-*.jsonl"], ["--no-such-flag"]):
+        done = headrace("prepare", *wrong, "--json", check=2, cwd=tmp_path)
+        assert json.loads(done.stdout)["exit_code"] == 2
 
 
 def test_rejected_data_has_its_own_exit_code(headrace: Headrace, tmp_path: Path) -> None:

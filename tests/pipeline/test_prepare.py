@@ -12,6 +12,7 @@ from conftest_pipeline import content, make_texts, write_jsonl
 from headrace import TokenStore, load_tokenizer, prepare
 from headrace.errors import DataRejected, UsageError
 from headrace.packing import load_plan
+from headrace.storage import verify
 
 
 class Notes:
@@ -83,9 +84,47 @@ def test_max_chunks_takes_the_first_documents(tmp_path: Path, max_chunks: int) -
         source, out=tmp_path / "some", tokenizer="bytes", chunk_size=128, task_bytes=5000, max_chunks=max_chunks
     )
     assert some.num_chunks == max_chunks
-    assert some.total_tokens - len(some.document(-1)) < max_chunks * 128 <= some.total_tokens
+    assert some.total_tokens == max_chunks * 128
     assert [some.chunk(i).tolist() for i in range(max_chunks)] == [whole.chunk(i).tolist() for i in range(max_chunks)]
     assert len(list((tmp_path / "some").glob("shard-*.bin"))) == len(some.metadata.shards)
+
+
+def test_max_chunks_with_a_val_split_leaves_nothing_behind(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "a.jsonl", make_texts(400))
+    for max_chunks in range(5, 60, 6):
+        out = tmp_path / f"out-{max_chunks}"
+        settings: dict[str, Any] = {"tokenizer": "bytes", "chunk_size": 128, "task_bytes": 5000, "val_fraction": 0.2}
+        store = prepare(source, out=out, max_chunks=max_chunks, **settings)
+        assert store.num_chunks == max_chunks
+        assert verify(out).problems == []
+
+
+def test_the_output_may_lie_inside_the_input_folder(corpus: Path) -> None:
+    first = prepare(corpus, out=corpus / "out", tokenizer="bytes")
+    notes = Notes()
+    second = prepare(corpus, out=corpus / "out", tokenizer="bytes", observer=notes)
+    assert "nothing to do" in notes.notices[-1]
+    assert first.num_documents == second.num_documents == 3501
+    with pytest.raises(UsageError, match="all files lie in --out"):
+        prepare(corpus / "out", out=corpus / "out", tokenizer="bytes")
+
+
+def test_after_a_power_cut_checksums_are_compared(corpus: Path, tmp_path: Path) -> None:
+    """A shard with the right name and size but without its bytes is done again when the machine was restarted."""
+    out = tmp_path / "out"
+    prepare(corpus, out=tmp_path / "whole", tokenizer="bytes", task_bytes=30_000)
+    (corpus / "z.jsonl").write_text("{broken")
+    with pytest.raises(DataRejected):
+        prepare(corpus, out=out, tokenizer="bytes", task_bytes=30_000, max_reject_rate=0)
+    shard = out / "shard-00002.bin"
+    good = shard.read_bytes()
+    shard.write_bytes(bytes(len(good)))
+    (out / ".headrace" / "boot").write_text("another boot")
+    notes = Notes()
+    prepare(corpus, out=out, tokenizer="bytes", task_bytes=30_000, max_reject_rate=1, observer=notes)
+    tasks = notes.seen[-1].tasks
+    assert f"{tasks - 1} of {tasks} tasks are done already" in notes.notices[0]
+    assert shard.read_bytes() == good
 
 
 def test_best_fit_plan_is_written(tmp_path: Path) -> None:

@@ -98,6 +98,28 @@ def test_killed_many_times_it_still_ends_with_the_same_bytes(
     assert content(out) == expected
 
 
+def test_a_worker_left_over_from_a_killed_run_does_no_harm(
+    large: Path, tmp_path: Path, expected: dict[str, str]
+) -> None:
+    """It may go on for a moment beside the worker that does its task again."""
+    out = tmp_path / "out"
+    process = subprocess.Popen(command(large, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: results(out) >= 2)
+    orphans = workers_of(process.pid)
+    for orphan in orphans:
+        os.kill(orphan, signal.SIGSTOP)
+    process.kill()
+    process.wait()
+    second = subprocess.Popen(command(large, out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: workers_of(second.pid))
+    for orphan in orphans:
+        os.kill(orphan, signal.SIGCONT)
+    _, errors = second.communicate(timeout=120)
+    assert second.returncode == 0, errors
+    assert content(out) == expected
+    wait_for(lambda: not any(Path(f"/proc/{orphan}").exists() for orphan in orphans))
+
+
 def test_a_dead_worker_is_replaced_and_its_task_done_again(
     large: Path, tmp_path: Path, expected: dict[str, str]
 ) -> None:

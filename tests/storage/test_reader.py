@@ -62,6 +62,11 @@ def test_out_of_range(written: tuple[Path, list[list[int]]]) -> None:
         TokenStore(written[0], chunk_size=0)
 
 
+def test_a_split_that_is_not_there(written: tuple[Path, list[list[int]]]) -> None:
+    with pytest.raises(UsageError, match=r"has no split 'validation'. It has: train"):
+        TokenStore(written[0], split="validation")
+
+
 def test_tokens_within_a_shard_are_a_view_of_the_map(written: tuple[Path, list[list[int]]]) -> None:
     piece = TokenStore(written[0]).tokens(0, 5)
     assert isinstance(piece, np.memmap)

@@ -9,11 +9,13 @@ import pytest
 from dataset import random_documents, write_dataset
 
 from headrace.storage import verify
+from headrace.tokenizers import load_tokenizer
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write_dataset(tmp_path, [random_documents(1, 40), random_documents(2, 20)])
+    load_tokenizer("bytes").save(tmp_path / "tokenizer")
     return tmp_path
 
 
@@ -64,6 +66,7 @@ def test_wrong_counts_in_the_manifest(folder: Path) -> None:
 
 def test_an_id_beyond_the_vocabulary(tmp_path: Path) -> None:
     write_dataset(tmp_path, [[[1, 2, 999, 256]]])
+    load_tokenizer("bytes").save(tmp_path / "tokenizer")
     assert "holds id 999, but the vocabulary has 259" in verify(tmp_path).problems[0]
 
 

@@ -61,6 +61,7 @@ def main(args: list[str] | None = None) -> None:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
+        _print_json_error(error.format_message(), error.exit_code)
         error.show()
         sys.exit(error.exit_code)
     except HeadraceError as error:
@@ -73,14 +74,18 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    """On stderr for people; with --json also as an object on stdout, so that a script always gets one."""
+    _print_json_error(message, code)
+    click.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    click.echo(message, err=True)
+    sys.exit(code)
+
+
+def _print_json_error(message: str, code: int) -> None:
+    """With --json a script always gets an object on stdout."""
     from headrace.cli.output import print_json, wants_json
 
     if wants_json():
         print_json({"error": message, "exit_code": code})
-    click.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    click.echo(message, err=True)
-    sys.exit(code)
 
 
 def _on_terminate(number: int, frame: FrameType | None) -> Any:

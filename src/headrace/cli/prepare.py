@@ -126,7 +126,7 @@ def show_result(store: TokenStore, seconds: float, last: Progress | None) -> Non
     )
     rows = [
         ("tokens", f"{metadata.total_tokens:,} in {metadata.documents:,} documents{val}"),
-        ("chunks", f"{metadata.num_chunks:,} of {metadata.chunk_size:,} tokens, no padding"),
+        ("chunks", f"{metadata.num_chunks:,} of {metadata.chunk_size:,} tokens, {_packing(store)}"),
         ("text", f"{human_bytes(metadata.text_bytes)}, {bytes_per_token(store):.2f} bytes per token"),
         (
             "on disk",
@@ -145,6 +145,15 @@ def show_result(store: TokenStore, seconds: float, last: Progress | None) -> Non
     console.print(f"[dim]Look at it:[/] headrace inspect {store.path}")
 
 
+def _packing(store: TokenStore) -> str:
+    if store.metadata.packing == "concat":
+        return "no padding"
+    from headrace.packing import load_plan
+
+    plan = load_plan(store.path, store.chunk_size)
+    return f"or {plan.num_chunks:,} best-fit chunks, {plan.fill:.2%} full"
+
+
 def bytes_per_token(store: TokenStore) -> float:
     metadata = store.metadata
     return metadata.text_bytes / max(metadata.total_tokens + metadata.val_tokens, 1)
@@ -152,11 +161,9 @@ def bytes_per_token(store: TokenStore) -> float:
 
 def show_plan(config: PrepareConfig, *, as_json: bool) -> None:
     from headrace.files import human_bytes
-    from headrace.pipeline import make_plan, open_config_source
-    from headrace.tokenizers import load_tokenizer
+    from headrace.pipeline import plan_for
 
-    tokenizer = load_tokenizer(config.tokenizer)
-    plan = make_plan(config, open_config_source(config), tokenizer)
+    tokenizer, plan = plan_for(config)
     largest = max(task.size for task in plan.tasks)
     if as_json:
         print_json(

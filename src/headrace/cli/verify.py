@@ -30,6 +30,8 @@ def verify(folder: Path, tokens: bool, as_json: bool) -> None:
 
     report = check(folder, _shard_counter(folder))
     problems = list(report.problems)
+    if not problems:
+        problems += check_plans(folder)
     if tokens and not problems:
         problems += check_tokens(TokenStore(folder))
     if as_json:
@@ -49,12 +51,34 @@ def verify(folder: Path, tokens: bool, as_json: bool) -> None:
         )
 
 
+def check_plans(folder: Path) -> list[str]:
+    """A best-fit plan follows from the lengths alone: it is made again and compared."""
+    import numpy as np
+
+    from headrace.packing import best_fit, load_plan
+    from headrace.storage import read_metadata, split_lengths
+
+    metadata = read_metadata(folder)
+    problems = []
+    for split in ("train", "val") if metadata.packing == "best-fit" else ():
+        lengths = split_lengths(folder, metadata, split)
+        if not len(lengths):
+            continue
+        made, found = best_fit(lengths, metadata.chunk_size), load_plan(folder, metadata.chunk_size, split)
+        if not (np.array_equal(made.pieces, found.pieces) and np.array_equal(made.offsets, found.offsets)):
+            problems.append(f"bestfit-{split}-{metadata.chunk_size}: the plan is not the one that was written")
+    return problems
+
+
 def check_tokens(store: TokenStore) -> list[str]:
     """Decode documents spread over the dataset and encode them again with the reference."""
     reference = store.tokenizer.reference()
     problems = []
     for index in range(0, store.num_documents, max(1, store.num_documents // SAMPLE)):
-        ids = _without_control_tokens(store, store.document(index))
+        document = store.document(index)
+        if store.metadata.config["eos"] and document[-1] != store.metadata.eos_token_id:
+            continue  # the last document of --max-chunks is cut
+        ids = _without_control_tokens(store, document)
         (again,) = reference.encode([store.decode(ids).encode()])
         if again.tolist() != ids.tolist():
             problems.append(f"document {index:,}: the reference engine encodes its text to other ids")

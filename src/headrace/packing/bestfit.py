@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace.errors import StoreError, UsageError
+from headrace.files import sync
 
 I64 = NDArray[np.int64]
 
@@ -132,6 +133,7 @@ def plan_files(folder: Path, chunk_size: int, split: str = "train") -> tuple[Pat
 def save_plan(folder: Path, plan: PackPlan, split: str = "train") -> None:
     for path, array in zip(plan_files(folder, plan.chunk_size, split), (plan.pieces, plan.offsets), strict=True):
         np.save(path, array)
+        sync(path)
 
 
 def load_plan(folder: Path, chunk_size: int, split: str = "train") -> PackPlan:

@@ -3,7 +3,7 @@
 from headrace.pipeline.config import PrepareConfig
 from headrace.pipeline.plan import Plan, Task, make_plan
 from headrace.pipeline.progress import Observer, Progress
-from headrace.pipeline.run import open_config_source, prepare, run_prepare
+from headrace.pipeline.run import open_config_source, plan_for, prepare, run_prepare
 
 __all__ = [
     "Observer",
@@ -13,6 +13,7 @@ __all__ = [
     "Task",
     "make_plan",
     "open_config_source",
+    "plan_for",
     "prepare",
     "run_prepare",
 ]

@@ -63,7 +63,7 @@ def check_rejects(config: PrepareConfig, work: WorkFolder, counts: Counts, done:
 def _check_not_empty(counts: Counts, work: WorkFolder) -> None:
     if not counts.documents:
         raise DataRejected(
-            f"There is not one document in the input.\n{_first_rejects(work)}\n"
+            f"There is not one document in the input.\n{_first_rejects(work, counted_only=False)}\n"
             f"Name files with text in them, and look at --text-field."
         )
 
@@ -72,14 +72,15 @@ def _rate_to_pass(rate: float) -> str:
     return f"{min(1.0, rate * 1.05 + 0.0001):.4f}"
 
 
-def _first_rejects(work: WorkFolder, count: int = 5) -> str:
+def _first_rejects(work: WorkFolder, count: int = 5, *, counted_only: bool = True) -> str:
     lines: list[str] = []
     for path in work.reject_files():
-        for line in path.read_bytes().splitlines()[: count - len(lines)]:
+        for line in path.read_bytes().splitlines():
             reject = msgspec.json.decode(line)
-            lines.append(f"  {reject['file']}, {reject['where']}: {reject['reason']}")
-        if len(lines) >= count:
-            break
+            if reject["counts"] or not counted_only:
+                lines.append(f"  {reject['file']}, {reject['where']}: {reject['reason']}")
+            if len(lines) >= count:
+                return "\n".join(lines)
     return "\n".join(lines)
 
 

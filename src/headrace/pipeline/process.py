@@ -40,10 +40,12 @@ def attempt(runner: TaskRunner, order: RunTask, send: Send) -> Message:
 
 def _now_and_then(index: int, send: Send) -> Report:
     """Report a few times a second, not after each batch."""
-    due = time.monotonic()
+    due, parent = time.monotonic(), os.getppid()
 
     def report(counts: Counts, stages: Stages) -> None:
         nonlocal due
+        if os.getppid() != parent:
+            os._exit(1)  # the run was killed; whoever goes on with it does this task again
         if time.monotonic() >= due:
             due = time.monotonic() + REPORT_EVERY
             send(Advanced(index, counts, stages))

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 import headrace.errors
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, SourceNotFound
 from headrace.files import Syncer
 from headrace.pipeline.config import PrepareConfig
 from headrace.pipeline.finish import check_rejects, finish
@@ -40,10 +40,7 @@ def prepare(
 
 
 def run_prepare(config: PrepareConfig, observer: Observer) -> TokenStore:
-    tokenizer = load_tokenizer(config.tokenizer)
-    if config.eos_token is not None:
-        tokenizer = tokenizer.with_eos(config.eos_token)
-    plan = make_plan(config, open_config_source(config), tokenizer)
+    tokenizer, plan = plan_for(config)
     work = WorkFolder(config.folder)
     work.create()
     with work.locked():
@@ -55,8 +52,17 @@ def run_prepare(config: PrepareConfig, observer: Observer) -> TokenStore:
         return Run(config, plan, tokenizer, work, observer).run()
 
 
+def plan_for(config: PrepareConfig) -> tuple[Tokenizer, Plan]:
+    """What a run would do; writes nothing."""
+    tokenizer = load_tokenizer(config.tokenizer)
+    if config.eos_token is not None:
+        tokenizer = tokenizer.with_eos(config.eos_token)
+    return tokenizer, make_plan(config, open_config_source(config), tokenizer)
+
+
 def open_config_source(config: PrepareConfig) -> Source:
-    return open_source(
+    """The input; a dataset that lies inside the input folder is none of it."""
+    source = open_source(
         config.source,
         text_field=config.text_field,
         split=config.split,
@@ -64,6 +70,10 @@ def open_config_source(config: PrepareConfig) -> Source:
         separator=config.separator,
         keep_damaged=config.keep_damaged,
     )
+    files = [file for file in source.files if config.folder not in Path(file.path).parents]
+    if not files:
+        raise SourceNotFound(f"{source.name}: all files lie in --out {config.folder} itself. Name another --out.")
+    return msgspec.structs.replace(source, files=files)
 
 
 def _already_there(config: PrepareConfig, plan: Plan, work: WorkFolder, observer: Observer) -> TokenStore:
@@ -91,12 +101,11 @@ class Run:
         try:
             self._events.write("prepare_start", tasks=len(self._plan.tasks), resumed=len(self._results))
             self._say_resumed()
-            self._tokenizer.save(self._config.folder / "tokenizer")
+            self._save_tokenizer()
             self._pool = self._start_workers()
             engine = self._choose_engine()
-            while not self._run_with(engine):
+            while (results := self._run_with(engine)) is None:
                 engine = "reference"
-            results = self._limit(engine, [self._results[task.index] for task in self._wanted_tasks()])
             self._syncer.finish()
             store = finish(self._config, self._plan, self._tokenizer, results, self._work)
             self._events.write("prepare_done", tokens=store.total_tokens, documents=store.num_documents)
@@ -104,6 +113,7 @@ class Run:
         finally:
             if self._pool is not None:
                 self._pool.stop()
+            self._syncer.stop()
             self._events.close()
 
     def _start_workers(self) -> Pool | None:
@@ -118,6 +128,12 @@ class Run:
             self._observer.notice(f"Going on: {len(self._results)} of {len(self._plan.tasks)} tasks are done already.")
         for result in self._results.values():
             self._sync(result)
+
+    def _save_tokenizer(self) -> None:
+        folder = self._config.folder / "tokenizer"
+        self._tokenizer.save(folder)
+        for path in [*folder.iterdir(), folder]:
+            self._syncer.add(path)
 
     def _sync(self, result: TaskResult) -> None:
         for shard in result.shards:
@@ -151,15 +167,15 @@ class Run:
             elif engine.engine in banned:
                 self._observer.notice(f"{engine.engine} is left out: it was wrong earlier in this run")
 
-    def _run_with(self, engine: str) -> bool:
-        """Do what is left; False when the engine was found wrong and its work has been thrown away."""
+    def _run_with(self, engine: str) -> list[TaskResult] | None:
+        """Do what is left; None when the engine was found wrong and its work has been thrown away."""
         tasks = self._tasks_left()
         tracker = Tracker(len(self._plan.tasks), self._plan.total_bytes, list(self._results.values()))
         with contextlib.closing(self._messages(engine, tasks)) as messages:
             for message in messages:
                 if isinstance(message, Differs):
                     self._distrust(message)
-                    return False
+                    return None
                 if isinstance(message, Failed):
                     raise _as_error(message)
                 tracker.take(message)
@@ -169,7 +185,7 @@ class Run:
                 self._tell(tracker.progress())
                 if self._enough():
                     break
-        return True
+        return self._limit(engine, [self._results[task.index] for task in self._wanted_tasks()])
 
     def _messages(self, engine: str, tasks: Sequence[Task]) -> Generator[Message, None, None]:
         pool, self._pool = self._pool or self._start_workers(), None
@@ -234,17 +250,18 @@ class Run:
     def _enough(self) -> bool:
         return self._plan.max_tokens is not None and not self._tasks_left()
 
-    def _limit(self, engine: str, results: list[TaskResult]) -> list[TaskResult]:
+    def _limit(self, engine: str, results: list[TaskResult]) -> list[TaskResult] | None:
         """--max-chunks: do the last task again with just the tokens that are missing, and drop those behind it."""
         if self._plan.max_tokens is None:
             return results
         before = sum(result.train_tokens for result in results[:-1])
         last = msgspec.structs.replace(self._plan.tasks[len(results) - 1], max_tokens=self._plan.max_tokens - before)
         if results[-1].max_tokens != last.max_tokens:
+            self._work.forget(last.index)
             for message in run_inline(self._job(engine), [last], self._tokenizer):
                 if isinstance(message, Differs):
                     self._distrust(message)
-                    return self._limit("reference", results)
+                    return None
                 if isinstance(message, Failed):
                     raise _as_error(message)
                 if isinstance(message, Finished):

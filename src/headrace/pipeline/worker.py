@@ -57,7 +57,8 @@ class _TaskRun:
         self._job, self._task, self._engine, self._reference, self._report = job, task, engine, reference, report
         self._writers: dict[str, ShardWriter] = {}
         self._counts, self._stages = Counts(), Stages()
-        self._rejects = Path(job.parts) / f"task-{task.index:05d}.rejects.jsonl"
+        self._parts = Path(job.parts)
+        self._rejects = self._parts / f"task-{task.index:05d}.{os.getpid()}.rejects"
         self._train_tokens = 0
 
     def run(self) -> Finished:
@@ -70,6 +71,7 @@ class _TaskRun:
         except BaseException:
             for writer in self._writers.values():
                 writer.abort()
+            self._rejects.unlink(missing_ok=True)
             raise
 
     def _batches(self) -> Iterator[DocumentBatch]:
@@ -134,8 +136,10 @@ class _TaskRun:
             left = self._task.max_tokens - self._train_tokens
             kept = documents_within(lengths, val, left)
             lengths, val = lengths[:kept], val[:kept]
-            tokens = tokens[: lengths.sum()]
+            over = max(0, int(lengths[~val].sum()) - left)
             wanted = int(lengths[~val].sum()) < left
+            lengths[-1] -= over  # the last document is cut where the last chunk ends
+            tokens = tokens[: lengths.sum()]
         self._append(TRAIN, tokens, lengths, ~val)
         self._append(VAL, tokens, lengths, val)
         self._keep_rejects(batch)
@@ -157,10 +161,8 @@ class _TaskRun:
             tokens, lengths = tokens[np.repeat(chosen, lengths)], lengths[chosen]
         if split not in self._writers:
             name = f"{'shard' if split == TRAIN else split}-{self._task.index:05d}"
-            folder, parts = Path(self._job.folder), Path(self._job.parts)
-            self._writers[split] = ShardWriter(
-                folder, parts, name, np.dtype(self._job.dtype), split=split, sha256=self._job.sha256
-            )
+            folder, dtype = Path(self._job.folder), np.dtype(self._job.dtype)
+            self._writers[split] = ShardWriter(folder, self._parts, name, dtype, split=split, sha256=self._job.sha256)
         self._writers[split].append(tokens, lengths)
         self._train_tokens += len(tokens) if split == TRAIN else 0
 
@@ -183,9 +185,11 @@ class _TaskRun:
             engine=self._engine.name,
             max_tokens=self._task.max_tokens,
         )
-        final = Path(self._job.parts) / f"task-{self._task.index:05d}.json"
-        part = final.with_suffix(".part")
+        final = self._parts / f"task-{self._task.index:05d}.json"
+        part = final.with_suffix(f".{os.getpid()}.part")
         with disk_full_named(final):
+            if self._rejects.exists():
+                os.replace(self._rejects, final.with_suffix(".rejects.jsonl"))
             part.write_bytes(msgspec.json.encode(result))
             os.replace(part, final)
         self._stages.write += time.perf_counter() - started

@@ -23,6 +23,7 @@ from headrace.storage.manifest import FILE as METADATA
 NAME = ".headrace"
 EVENTS = "events.jsonl"
 OWN_PATTERNS = ("shard-[0-9]*.bin", "shard-[0-9]*.idx", "val-[0-9]*.bin", "val-[0-9]*.idx", "bestfit-*.npy")
+PART_PATTERNS = ("*.bin", "*.idx", "*.part", "*.rejects")  # what a killed worker left half-written
 OWN_FILES = (METADATA, f".{METADATA}.part", "rejects.jsonl")
 
 
@@ -77,6 +78,9 @@ class WorkFolder:
 
     def begin(self, identity: dict[str, Any]) -> None:
         """Write the plan's identity, or check that this is the run that was begun here before."""
+        for pattern in PART_PATTERNS:
+            for path in self.path.glob(pattern):
+                path.unlink(missing_ok=True)
         if self._plan.is_file():
             self.check_same(msgspec.json.decode(self._plan.read_bytes()), identity)
         else:
@@ -98,12 +102,14 @@ class WorkFolder:
         when the machine was started anew since the last run, the checksums are compared too.
         """
         found = {}
-        same_boot = self._seen_this_boot()
+        boot = _boot_id()
+        same_boot = boot != b"" and self._boot.is_file() and self._boot.read_bytes() == boot
         for path in sorted(self.path.glob("task-*.json")):
             with contextlib.suppress(msgspec.DecodeError):
                 result = msgspec.json.decode(path.read_bytes(), type=TaskResult)
                 if all(self._holds(shard, same_boot) for shard in result.shards):
                     found[result.index] = result
+        write_atomically(self._boot, boot)  # only now: a check that is killed is made again
         return found
 
     def _holds(self, shard: Shard, same_boot: bool) -> bool:
@@ -111,16 +117,6 @@ class WorkFolder:
         if not (bin_file.is_file() and bin_file.stat().st_size == shard.bytes and idx_file.is_file()):
             return False
         return same_boot or (checksum(bin_file), checksum(idx_file)) == (shard.xxh3_128, shard.index_xxh3_128)
-
-    def _seen_this_boot(self) -> bool:
-        """Whether the last run here was since this machine was started; False where that cannot be known."""
-        try:
-            now = Path("/proc/sys/kernel/random/boot_id").read_bytes()
-        except OSError:
-            return False
-        seen = self._boot.read_bytes() if self._boot.is_file() else b""
-        write_atomically(self._boot, now)
-        return seen == now
 
     def forget(self, index: int) -> None:
         """Remove a task's result and shards."""
@@ -155,3 +151,11 @@ class WorkFolder:
         for path in self.path.iterdir():
             if path.name not in ("lock", EVENTS):
                 path.unlink()
+
+
+def _boot_id() -> bytes:
+    """Changes whenever this machine is started; empty where that cannot be known."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    except OSError:
+        return b""

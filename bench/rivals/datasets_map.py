@@ -18,7 +18,7 @@ def load(args):
 def tokenize_all(dataset, tokenizer, end_id, workers):
     def tokenize(batch):
         encodings = tokenizer.encode_batch(batch["text"], add_special_tokens=False)
-        return {"input_ids": [encoding.ids + [end_id] for encoding in encodings]}
+        return {"input_ids": [[*encoding.ids, end_id] for encoding in encodings]}
 
     # The batch of 1,000 rows is datasets' default; for num_proc > 1 it sets TOKENIZERS_PARALLELISM=false itself.
     return dataset.map(tokenize, batched=True, num_proc=workers, remove_columns=dataset.column_names)

@@ -1,5 +1,6 @@
 """The new fast way: gigatoken reads and encodes the files in threads, Megatron's builder writes them."""
 
+import itertools
 import os
 
 from rival import END_TOKENS, PeakMemory, parse_arguments, refuse, report
@@ -21,6 +22,7 @@ def end_id(tokenizer):
         if name.encode() in ids:
             return ids[name.encode()]
     refuse(f"the tokenizer has none of the end tokens {', '.join(END_TOKENS)}")
+    return None
 
 
 def source(args):
@@ -36,7 +38,7 @@ def write(documents, end, vocab_size, out):
 
     offsets, tokens = documents.layout.offsets.data, documents.layout.content.data
     builder = IndexedDatasetBuilder(str(out / "text_document.bin"), dtype=DType.optimal_dtype(vocab_size))
-    for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+    for start, stop in itertools.pairwise(offsets):
         builder.add_document(np.append(tokens[start:stop], np.uint32(end)), [int(stop - start) + 1])
     builder.finalize(str(out / "text_document.idx"))
     return len(offsets) - 1, int(offsets[-1] - offsets[0]) + len(offsets) - 1

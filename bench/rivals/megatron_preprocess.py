@@ -19,7 +19,7 @@ class Encoder:
         Encoder.end_id = end_token(Encoder.tokenizer)[1]
 
     def encode(self, line):
-        return Encoder.tokenizer.encode(json.loads(line)["text"], add_special_tokens=False).ids + [Encoder.end_id]
+        return [*Encoder.tokenizer.encode(json.loads(line)["text"], add_special_tokens=False).ids, Encoder.end_id]
 
 
 def lines(paths):

@@ -1,6 +1,7 @@
 """Opens every shard of a dataset folder with Megatron's IndexedDataset, and can compare it with a plain numpy read."""
 
 import argparse
+import itertools
 import json
 import struct
 import sys
@@ -36,7 +37,7 @@ def read_plain(prefix):
         sys.exit(f"{prefix}.bin: {len(tokens)} tokens, but the index counts {lengths.sum()}")
     starts = pointers // dtype.itemsize
     parts = [tokens[start : start + length] for start, length in zip(starts, lengths, strict=True)]
-    return [np.concatenate([tokens[:0], *parts[a:b]]) for a, b in zip(documents[:-1], documents[1:], strict=True)]
+    return [np.concatenate([tokens[:0], *parts[a:b]]) for a, b in itertools.pairwise(documents)]
 
 
 def read_megatron(prefix):
@@ -46,7 +47,7 @@ def read_megatron(prefix):
 
     dataset = IndexedDataset(str(prefix))
     bounds = dataset.document_indices
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in itertools.pairwise(bounds):
         parts = [dataset[int(i)] for i in range(start, stop)]
         yield np.concatenate(parts) if parts else np.empty(0, dataset.index.dtype)
 

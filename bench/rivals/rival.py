@@ -51,7 +51,8 @@ def open_lines(path):
         import zstandard
 
         # zstandard.open() stops, silently, at the end of the first frame; parallel compressors write many.
-        frames = zstandard.ZstdDecompressor().stream_reader(open(path, "rb"), read_across_frames=True)
+        packed = open(path, "rb")  # noqa: SIM115 - a rival is short-lived
+        frames = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
         return io.TextIOWrapper(frames, encoding="utf-8")
     return open(path, encoding="utf-8")
 
@@ -75,6 +76,7 @@ def end_token(tokenizer):
         if tokenizer.token_to_id(name) is not None:
             return name, tokenizer.token_to_id(name)
     refuse(f"the tokenizer has none of the end tokens {', '.join(END_TOKENS)}")
+    return None
 
 
 class PeakMemory(threading.Thread):
@@ -117,4 +119,6 @@ def report(rival, documents, tokens, memory):
     seconds = round(seconds_since_start(), 2)
     memory.sample()
     peak = round(memory.kilobytes / 1024)
-    print(json.dumps(dict(rival=rival, documents=documents, tokens=tokens, seconds=seconds, peak_rss_mb=peak)))
+    print(
+        json.dumps({"rival": rival, "documents": documents, "tokens": tokens, "seconds": seconds, "peak_rss_mb": peak})
+    )

@@ -32,12 +32,12 @@ _decode = msgspec.json.Decoder(Message).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def run_inline(job: Job, tasks: Sequence[Task], tokenizer: Tokenizer) -> Generator[Message, None, None]:
+def run_inline(job: Job, tasks: Sequence[Task], engine: str, tokenizer: Tokenizer) -> Generator[Message, None, None]:
     """Starting a worker takes 0.3-0.5 s, which a job of a few MB would feel; so would loading the tokenizer again."""
     runner = TaskRunner(job, tokenizer)
     for task in tasks:
         held: list[Message] = []
-        last = attempt(runner, RunTask(task, job.engine), held.append)
+        last = attempt(runner, RunTask(task, engine), held.append)
         yield from held
         yield last
 
@@ -93,11 +93,10 @@ class Worker:
 
 
 class Pool:
-    """Worker processes for one run. They start, and import what they need, while the caller still prepares the job."""
+    """Worker processes for one run. They start, and load the job's engine, while the caller is still at the gate."""
 
-    def __init__(self, logs: Path, size: int) -> None:
-        self._logs = logs
-        self._job: Job | None = None
+    def __init__(self, job: Job, size: int) -> None:
+        self._job = job
         self._selector = selectors.DefaultSelector()
         self._attempts: dict[int, int] = {}
         self._queue: deque[Task] = deque()
@@ -106,15 +105,12 @@ class Pool:
         for _ in range(size):
             self._start()
 
-    def run(self, job: Job, tasks: Sequence[Task]) -> Generator[Message, None, None]:
-        """Do the tasks; the workers are stopped when this ends or is closed."""
+    def run(self, tasks: Sequence[Task], engine: str) -> Generator[Message, None, None]:
+        """Do the tasks with this engine; the workers are stopped when this ends or is closed."""
         try:
-            self._job = job
-            for worker in self._workers:
-                worker.order(job)
             self._queue.extend(tasks)
             while self._queue or any(worker.task for worker in self._workers):
-                self._hand_out(job)
+                self._hand_out(engine)
                 for key, _ in self._selector.select(timeout=1.0):
                     yield from self._listen(key.data)
         finally:
@@ -135,20 +131,18 @@ class Pool:
 
     def _start(self) -> None:
         self._started += 1
-        log = open(self._logs / f"worker-{self._started}.log", "w+b")  # noqa: SIM115 - closed with it
+        log = open(Path(self._job.parts) / f"worker-{self._started}.log", "w+b")  # noqa: SIM115 - closed with it
         worker = Worker(log)
-        if self._job is not None:
-            worker.order(self._job)
+        worker.order(self._job)
         self._workers.append(worker)
         self._selector.register(worker.out, selectors.EVENT_READ, worker)
 
-    def _hand_out(self, job: Job) -> None:
+    def _hand_out(self, engine: str) -> None:
         for worker in self._workers:
             if worker.task is None and self._queue:
                 worker.task = self._queue.popleft()
                 tried = self._attempts.get(worker.task.index, 0)
-                engine = "reference" if tried == ATTEMPTS - 1 else job.engine
-                worker.order(RunTask(worker.task, engine))
+                worker.order(RunTask(worker.task, "reference" if tried == ATTEMPTS - 1 else engine))
 
     def _listen(self, worker: Worker) -> Iterator[Message]:
         messages = worker.messages()

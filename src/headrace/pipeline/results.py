@@ -16,7 +16,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     folder: str
     parts: str
     tokenizer: str
-    engine: str
+    likely_engine: str | None  # loaded ahead; each task says which engine it is done with
     read: ReadOptions
     dtype: str
     eos_id: int | None
@@ -70,7 +70,7 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
 
 class RunTask(msgspec.Struct, frozen=True, tag=True):
     task: Task
-    engine: str  # may differ from the job's: a task whose worker died twice is tried with the reference
+    engine: str
 
 
 class Advanced(msgspec.Struct, frozen=True, tag=True):

@@ -24,9 +24,9 @@ from headrace.sources import Source, open_source
 from headrace.storage import TokenStore
 from headrace.telemetry import EventLog
 from headrace.tokenizers import FAST_ENGINES, Tokenizer, choose_engine, load_tokenizer
-from headrace.tokenizers.parity import SAMPLE_BYTES, ParityReport
+from headrace.tokenizers.parity import SAMPLE_BYTES, TIMING_BYTES, ParityReport
 
-COMPARE_ENGINES_FROM = 64 << 20  # input bytes; below, loading a second engine costs more than it can win
+COMPARE_ENGINES_FROM = 2 << 30  # input bytes; below, loading a second engine (0.1-1.9 s) costs more than it can win
 
 
 def prepare(
@@ -121,7 +121,7 @@ class Run:
         tasks = len(self._tasks_left())
         if self._plan.total_bytes <= LEAST_TASK or not tasks:
             return None
-        return Pool(self._work.path, min(self._config.worker_count, tasks))
+        return Pool(self._job(), min(self._config.worker_count, tasks))
 
     def _say_resumed(self) -> None:
         if self._results:
@@ -146,8 +146,9 @@ class Run:
         if asked == "reference" or len(self._results) == len(self._plan.tasks):
             return "reference"
         texts = take_sample(self._plan, SAMPLE_BYTES)
-        large = asked != "auto" or self._plan.total_bytes >= COMPARE_ENGINES_FROM
-        report = choose_engine(self._tokenizer, texts, all_engines=large)
+        large = self._plan.total_bytes >= COMPARE_ENGINES_FROM
+        timing_texts = take_sample(self._plan, TIMING_BYTES) if large else []
+        report = choose_engine(self._tokenizer, texts, timing_texts, all_engines=large or asked != "auto")
         self._tell_parity(report, banned)
         exact = {engine.engine for engine in report.engines if engine.exact} - banned
         if asked in exact or (asked == "auto" and report.fastest in exact):
@@ -190,16 +191,17 @@ class Run:
     def _messages(self, engine: str, tasks: Sequence[Task]) -> Generator[Message, None, None]:
         pool, self._pool = self._pool or self._start_workers(), None
         if pool is None:
-            return run_inline(self._job(engine), tasks, self._tokenizer)
-        return pool.run(self._job(engine), tasks)
+            return run_inline(self._job(), tasks, engine, self._tokenizer)
+        return pool.run(tasks, engine)
 
-    def _job(self, engine: str) -> Job:
+    def _job(self) -> Job:
         config, plan = self._config, self._plan
+        likely = FAST_ENGINES[0] if config.engine == "auto" else config.engine
         return Job(
             folder=str(config.folder),
             parts=str(self._work.path),
             tokenizer=str(config.folder / "tokenizer"),
-            engine=engine,
+            likely_engine=likely if likely not in self._work.banned_engines() else None,
             read=plan.read,
             dtype=plan.dtype,
             eos_id=plan.eos_id,
@@ -258,7 +260,7 @@ class Run:
         last = msgspec.structs.replace(self._plan.tasks[len(results) - 1], max_tokens=self._plan.max_tokens - before)
         if results[-1].max_tokens != last.max_tokens:
             self._work.forget(last.index)
-            for message in run_inline(self._job(engine), [last], self._tokenizer):
+            for message in run_inline(self._job(), [last], engine, self._tokenizer):
                 if isinstance(message, Differs):
                     self._distrust(message)
                     return None
@@ -275,10 +277,7 @@ class Run:
 def _choice(engine: str, report: ParityReport) -> str:
     if engine == "reference":
         return f"Tokenizing with the reference engine, {report.reference}."
-    rate = next(one.mb_per_s for one in report.engines if one.engine == engine)
-    return (
-        f"Tokenizing with {engine}: exact on {report.documents} test documents, {rate:.0f} MB/s a core on the sample."
-    )
+    return f"Tokenizing with {engine}: exact on {report.documents} test documents."
 
 
 def _as_error(message: Failed) -> Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ from headrace.pipeline.plan import Task
 from headrace.pipeline.results import Counts, Finished, Job, Stages, TaskResult
 from headrace.sources import read_spans
 from headrace.storage import TRAIN, VAL, Shard, ShardWriter
-from headrace.tokenizers import Engine, Tokenizer, load_tokenizer, open_engine
+from headrace.tokenizers import Engine, Tokenizer, Unsupported, load_tokenizer, open_engine
 from headrace.tokenizers.base import FAST_ENGINES, Ids
 from headrace.tokenizers.parity import Mismatch, first_difference, smallest_difference
 
@@ -44,6 +45,9 @@ class TaskRunner:
     def __init__(self, job: Job, tokenizer: Tokenizer | None = None) -> None:
         self.job = job
         self._tokenizer = tokenizer or load_tokenizer(job.tokenizer)
+        if job.likely_engine is not None:
+            with contextlib.suppress(Unsupported):
+                open_engine(self._tokenizer, job.likely_engine)
 
     def run(self, task: Task, engine: str, report: Report) -> Finished:
         return _TaskRun(self.job, task, open_engine(self._tokenizer, engine), self._reference, report).run()

@@ -52,6 +52,7 @@ class Descriptor(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     file: str
     special: Special
+    vocab_size: int
     pattern: str | None = None  # tiktoken rank files do not carry their split pattern
 
 
@@ -107,7 +108,7 @@ class Tokenizer(ABC):
 
     def descriptor(self) -> Descriptor:
         file = self.files[0].name if self.files else ""
-        return Descriptor(kind=self.kind, name=self.name, file=file, special=self.special)
+        return Descriptor(self.kind, self.name, file, self.special, self.vocab_size)
 
     def save(self, folder: Path) -> None:
         """Copy its files, so that a dataset is self-contained."""

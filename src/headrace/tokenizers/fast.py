@@ -88,6 +88,7 @@ def resident_bytes() -> int:
 def one_thread_each() -> None:
     """Keep native thread pools out of worker processes: one worker, one core. Call before an engine is loaded."""
     os.environ.setdefault("RAYON_NUM_THREADS", "1")
+    os.environ.setdefault("FASTOKENS_BPE_THREADS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 

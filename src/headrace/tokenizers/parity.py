@@ -13,6 +13,7 @@ from headrace.tokenizers.nasty import nasty_texts
 from headrace.tokenizers.tiktoken_ranks import ReferenceFailed
 
 SAMPLE_BYTES = 256 << 10  # the reference needs ~0.1 s for this; more would be felt on a small job
+TIMING_BYTES = 4 << 20  # on less, the engines' caches are cold and the wrong one may win
 
 
 class Mismatch(msgspec.Struct, frozen=True):
@@ -50,22 +51,28 @@ class ParityReport(msgspec.Struct, frozen=True):
 
 
 def check_parity(
-    tokenizer: Tokenizer, texts: Sequence[bytes] = (), *, engines: Sequence[str] = FAST_ENGINES
+    tokenizer: Tokenizer,
+    texts: Sequence[bytes] = (),
+    *,
+    timing_texts: Sequence[bytes] = (),
+    engines: Sequence[str] = FAST_ENGINES,
 ) -> ParityReport:
-    """Compare each engine with the reference on these texts and on the nasty strings."""
+    """Compare each engine with the reference on these texts and on the nasty strings; time it on `timing_texts`."""
     reference = tokenizer.reference()
     sample = [*texts, *nasty_texts(tokenizer.control_texts())]
     expected, checked = _reference_rows(reference, sample)
-    reports = [_check_engine(tokenizer, engine, texts, sample, expected) for engine in engines]
+    reports = [_check_engine(tokenizer, engine, sample, expected, timing_texts or texts) for engine in engines]
     return ParityReport(tokenizer.name, reference.name, checked, sum(map(len, sample)), reports)
 
 
-def choose_engine(tokenizer: Tokenizer, texts: Sequence[bytes], *, all_engines: bool) -> ParityReport:
+def choose_engine(
+    tokenizer: Tokenizer, texts: Sequence[bytes], timing_texts: Sequence[bytes] = (), *, all_engines: bool
+) -> ParityReport:
     """The gate before a run. A small job takes the first exact engine and spares loading the others (0.1-2 s each)."""
     if tokenizer.kind == "bytes":
         return ParityReport(tokenizer.name, tokenizer.reference().name, 0, 0, [])
     if all_engines:
-        return check_parity(tokenizer, texts)
+        return check_parity(tokenizer, texts, timing_texts=timing_texts)
     report = check_parity(tokenizer, texts, engines=FAST_ENGINES[:1])
     return report if report.engines[0].exact else check_parity(tokenizer, texts)
 
@@ -96,19 +103,28 @@ def smallest_difference(engine: Engine, reference: Engine, text: bytes) -> Misma
 
 
 def _check_engine(
-    tokenizer: Tokenizer, name: str, texts: Sequence[bytes], sample: Sequence[bytes], expected: Sequence[Ids | None]
+    tokenizer: Tokenizer,
+    name: str,
+    sample: Sequence[bytes],
+    expected: Sequence[Ids | None],
+    timing_texts: Sequence[bytes],
 ) -> EngineReport:
-    """The rate is taken on the user's texts alone: runs of 5,000 equal letters are no measure of speed."""
     try:
         engine = open_engine(tokenizer, name)
     except Unsupported as error:
         return EngineReport(name, exact=False, documents=0, mb_per_s=0.0, unsupported=str(error))
+    at = _first_difference(engine.encode(sample), expected)
+    if at is not None:
+        mismatch = smallest_difference(engine, tokenizer.reference(), sample[at])
+        return EngineReport(name, False, len(sample), 0.0, mismatch)
+    return EngineReport(name, True, len(sample), _rate(engine, timing_texts))
+
+
+def _rate(engine: Engine, texts: Sequence[bytes]) -> float:
+    """MB/s a core, on the user's texts alone: runs of 5,000 equal letters are no measure of speed."""
     started = time.process_time()  # of all threads: in a run each worker has one core
-    own = engine.encode(texts)
-    rate = sum(map(len, texts)) / 1e6 / max(time.process_time() - started, 1e-9)
-    at = _first_difference([*own, *engine.encode(sample[len(texts) :])], expected)
-    mismatch = None if at is None else smallest_difference(engine, tokenizer.reference(), sample[at])
-    return EngineReport(name, at is None, len(sample), round(rate, 2), mismatch)
+    engine.encode(texts)
+    return round(sum(map(len, texts)) / 1e6 / max(time.process_time() - started, 1e-9), 2)
 
 
 def _first_difference(rows: Sequence[Ids], expected: Sequence[Ids | None]) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,14 +82,21 @@ class TiktokenTokenizer(Tokenizer):
         self._specials = _specials_for(pattern, len(self.ranks))
         size = max(max(self.ranks.values()), *self._specials.values()) + 1
         super().__init__(name, (path,), size, special or Special(eos=self._specials.get(END)))
-        self._encoding = _encoding(name, PATTERNS[pattern].regex, self.ranks, self._specials)
+
+    @cached_property
+    def _encoding(self) -> Any:
+        """The library's own object; a worker builds it only when it has a document to check."""
+        import tiktoken
+
+        regex = PATTERNS[self.pattern].regex
+        return tiktoken.Encoding(self.name, pat_str=regex, mergeable_ranks=self.ranks, special_tokens=self._specials)
 
     @classmethod
     def from_descriptor(cls, folder: Path, descriptor: Descriptor) -> TiktokenTokenizer:
         return cls(folder / descriptor.file, descriptor.name, descriptor.pattern or "", descriptor.special)
 
     def descriptor(self) -> Descriptor:
-        return Descriptor(self.kind, self.name, self.path.name, self.special, self.pattern)
+        return Descriptor(self.kind, self.name, self.path.name, self.special, self.vocab_size, self.pattern)
 
     def reference(self) -> Engine:
         return TiktokenEngine(self._encoding)
@@ -193,9 +201,3 @@ def _specials_for(pattern: str, size: int) -> dict[str, int]:
     specials = PATTERNS[pattern].specials
     published = {"r50k_base": 50256, "p50k_base": 50280, "cl100k_base": 100256, "o200k_base": 199998}[pattern]
     return specials if size == published else {END: size}
-
-
-def _encoding(name: str, regex: str, ranks: dict[bytes, int], specials: dict[str, int]) -> Any:
-    import tiktoken
-
-    return tiktoken.Encoding(name, pat_str=regex, mergeable_ranks=ranks, special_tokens=specials)

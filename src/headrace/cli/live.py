@@ -58,8 +58,8 @@ class LiveProgress:
     def _render(self) -> RenderableType:
         from rich.text import Text
 
-        if self._progress is None:
-            return Text(f"{self._title}: reading the plan and checking the tokenizer ...", style="dim")
+        if self._progress is None:  # as high as the view to come, or a line of it is left behind on the screen
+            return Text.assemble((self._title, "bold"), "\nreading the plan and checking the tokenizer ...\n\n")
         return live_view(self._title, self._progress)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +30,8 @@ def verify(folder: Path, tokens: bool, as_json: bool) -> None:
     from headrace.storage import TokenStore
     from headrace.storage import verify as check
 
-    report = check(folder, _shard_counter(folder))
+    with _shard_bar(folder) as on_shard:
+        report = check(folder, on_shard)
     problems = list(report.problems)
     if not problems:
         problems += check_plans(folder)
@@ -94,17 +97,15 @@ def _without_control_tokens(store: TokenStore, ids: Any) -> Any:
     return ids
 
 
-def _shard_counter(folder: Path) -> Any:
-    """On a terminal, a line that counts shards; nothing elsewhere."""
+@contextlib.contextmanager
+def _shard_bar(folder: Path) -> Iterator[Callable[[Any], None]]:
+    """On a terminal a bar that counts shards, gone when it is done; nothing elsewhere."""
+    from rich.progress import MofNCompleteColumn, Progress
+
+    from headrace.storage import read_metadata
+
     console = err_console()
-    if not console.is_terminal:
-        return None
-    done = 0
-
-    def on_shard(shard: Any) -> None:
-        nonlocal done
-        done += 1
-        console.print(f"\rchecked {done} shards of {folder}", end="")
-        console.print("\r", end="")
-
-    return on_shard
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("Checking", total=len(read_metadata(folder).shards))
+        yield lambda shard: progress.advance(bar)

@@ -43,6 +43,8 @@ def test_help_is_light() -> None:
 def test_public_names_are_frozen() -> None:
     assert headrace.__all__ == [
         "HeadraceError",
+        "Loader",
+        "Mixture",
         "PrepareConfig",
         "TokenStore",
         "__version__",

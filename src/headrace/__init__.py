@@ -12,6 +12,7 @@ from headrace.version import __version__
 
 if TYPE_CHECKING:
     from headrace.errors import HeadraceError
+    from headrace.loading import Loader, Mixture
     from headrace.pipeline import PrepareConfig, prepare
     from headrace.sources import open_source
     from headrace.storage import TokenStore
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HeadraceError",
+    "Loader",
+    "Mixture",
     "PrepareConfig",
     "TokenStore",
     "__version__",
@@ -30,6 +33,8 @@ __all__ = [
 
 _HOMES = {
     "HeadraceError": "headrace.errors",
+    "Loader": "headrace.loading",
+    "Mixture": "headrace.loading",
     "PrepareConfig": "headrace.pipeline",
     "TokenStore": "headrace.storage",
     "check_parity": "headrace.tokenizers",

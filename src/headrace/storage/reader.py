@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from headrace.tokenizers import Tokenizer
 
 
+MOST_MAPS = 256  # of a usual limit of 1,024 descriptors a process
+
+
 class TokenStore:
     """Tokens of one split, as one long row; shards are mapped when they are first touched."""
 
@@ -129,9 +132,13 @@ class TokenStore:
         return self.tokenizer.decode(ids)
 
     def shard_tokens(self, shard: int) -> NDArray[Any]:
-        if shard not in self._maps:
-            self._maps[shard] = self._map(self.shards[shard])
-        return self._maps[shard]
+        """The map of one shard. Each holds a file descriptor, so the oldest is let go when there are many."""
+        tokens = self._maps.get(shard)
+        if tokens is None:
+            while len(self._maps) >= MOST_MAPS:
+                self._maps.pop(next(iter(self._maps)), None)
+            tokens = self._maps[shard] = self._map(self.shards[shard])
+        return tokens
 
     def _shard_offsets(self, shard: int) -> NDArray[np.int64]:
         if shard not in self._offsets:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING
+
+import click
 
 from headrace.cli.output import amount, duration, err_console
 from headrace.pipeline import Progress
@@ -12,55 +15,74 @@ from headrace.pipeline import Progress
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
-PLAIN_EVERY = 10.0
+PLAIN_EVERY = 10.0  # seconds
 STAGES = {"read": "cyan", "tokenize": "green", "verify": "magenta", "write": "yellow"}
 
 
-class LiveProgress:
-    """An Observer; use it as a context so that the screen is left clean however the run ends."""
+def show_progress(title: str) -> PlainProgress:
+    """An Observer for where stderr leads. Use it as a context: the screen is left clean however the run ends."""
+    return LiveProgress(title) if sys.stderr.isatty() else PlainProgress()
 
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._console = err_console()
-        self._terminal = self._console.is_terminal
-        self._progress: Progress | None = None
-        self._next_plain = time.monotonic() + PLAIN_EVERY
 
-    def __enter__(self) -> LiveProgress:
-        from rich.live import Live
+class PlainProgress:
+    """For pipes and logs; spares importing rich (0.1 s)."""
 
-        self._live = Live(console=self._console, refresh_per_second=8, transient=True, get_renderable=self._render)
-        if self._terminal:
-            self._live.start()
+    def __init__(self) -> None:
+        self.last: Progress | None = None
+        self._next = time.monotonic() + PLAIN_EVERY
+
+    def __enter__(self) -> PlainProgress:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._terminal:
-            self._live.stop()
+        pass
+
+    def notice(self, text: str) -> None:
+        click.echo(text, err=True)
+
+    def progress(self, progress: Progress) -> None:
+        self.last = progress
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + PLAIN_EVERY
+            click.echo(plain_line(progress), err=True)
+
+
+class LiveProgress(PlainProgress):
+    """For terminals."""
+
+    def __init__(self, title: str) -> None:
+        from rich.live import Live
+
+        super().__init__()
+        self._title = title
+        self._console = err_console()
+        self._live = Live(console=self._console, refresh_per_second=8, transient=True, get_renderable=self._render)
+
+    def __enter__(self) -> LiveProgress:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
 
     def notice(self, text: str) -> None:
         from rich.text import Text
 
-        self._console.print(Text(text), soft_wrap=not self._terminal)
+        self._console.print(Text(text))
 
     def progress(self, progress: Progress) -> None:
-        self._progress = progress
-        if not self._terminal and time.monotonic() >= self._next_plain:
-            self._next_plain = time.monotonic() + PLAIN_EVERY
-            self._console.print(plain_line(progress), soft_wrap=True)
-
-    @property
-    def last(self) -> Progress | None:
-        return self._progress
+        self.last = progress
 
     def _render(self) -> RenderableType:
         from rich.text import Text
 
-        if self._progress is None:  # as high as the view to come, or a line of it is left behind on the screen
+        if self.last is None:  # as high as the view to come, or a line of it is left behind on the screen
             return Text.assemble((self._title, "bold"), "\nreading the plan and checking the tokenizer ...\n\n")
-        return live_view(self._title, self._progress)
+        return live_view(self._title, self.last)
 
 
 def done_share(progress: Progress) -> float:

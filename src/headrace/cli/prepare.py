@@ -78,11 +78,11 @@ def default_folder(source: str) -> str:
 
 
 def run(config: PrepareConfig, *, as_json: bool = False) -> TokenStore:
-    from headrace.cli.live import LiveProgress
+    from headrace.cli.live import show_progress
     from headrace.pipeline import run_prepare
 
     started = time.perf_counter()
-    with LiveProgress(f"Preparing {config.out}") as live:
+    with show_progress(f"Preparing {config.out}") as live:
         store = run_prepare(config, live)
     seconds = time.perf_counter() - started
     if as_json:

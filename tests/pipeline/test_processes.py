@@ -182,7 +182,7 @@ def test_a_wrong_engine_found_half_way_costs_only_time(large: Path, tmp_path: Pa
     """A gigatoken that passes the gate but is wrong on one document far inside: all its work is done again."""
     fake = tmp_path / "fake"
     fake.mkdir()
-    (fake / "gigatoken.py").write_text(WRONG_GIGATOKEN.format(real=str(_real_gigatoken())))
+    (fake / "gigatoken.py").write_text(WRONG_GIGATOKEN.format(real=str(_real_gigatoken()), on=b"Document 31337"))
     out = tmp_path / "out"
     environment = {**os.environ, "PYTHONPATH": str(fake)}
     arguments = command(large, out, 2, "--verify", "full", "--engine", "gigatoken")
@@ -192,6 +192,39 @@ def test_a_wrong_engine_found_half_way_costs_only_time(large: Path, tmp_path: Pa
     assert content(out) == expected
     events = [json.loads(line) for line in (out / ".headrace/events.jsonl").read_text().splitlines()]
     assert [event["engine"] for event in events if event["kind"] == "engine_differs"] == ["gigatoken"]
+
+
+def test_tasks_begun_before_the_gate_are_thrown_away_when_it_refuses_their_engine(
+    large: Path, tmp_path: Path, expected: dict[str, str]
+) -> None:
+    """A gigatoken that is wrong only on a string that no document holds: the gate alone can see it."""
+    fake = tmp_path / "fake"
+    fake.mkdir()
+    (fake / "gigatoken.py").write_text(WRONG_GIGATOKEN.format(real=str(_real_gigatoken()), on=b"camelCaseHTTP"))
+    out = tmp_path / "out"
+    environment = {**os.environ, "PYTHONPATH": str(fake)}
+    done = subprocess.run(command(large, out), capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "gigatoken is left out: it differs on 'camelCaseHTTP" in done.stderr
+    assert "Tokenizing with fastokens: exact on" in done.stderr
+    assert content(out) == expected
+
+
+def test_what_an_untried_engine_made_before_a_kill_is_not_believed(
+    large: Path, tmp_path: Path, expected: dict[str, str]
+) -> None:
+    fake = tmp_path / "fake"
+    fake.mkdir()
+    (fake / "gigatoken.py").write_text(WRONG_GIGATOKEN.format(real=str(_real_gigatoken()), on=b"camelCaseHTTP"))
+    out = tmp_path / "out"
+    environment = {**os.environ, "PYTHONPATH": str(fake)}
+    process = subprocess.Popen(command(large, out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    wait_for(lambda: results(out) >= 1 or process.poll() is not None)
+    process.kill()
+    process.communicate()
+    done = subprocess.run(command(large, out), capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert content(out) == expected
 
 
 def test_an_engine_that_crashes_its_workers_gives_way_to_the_reference(large: Path, tmp_path: Path) -> None:
@@ -264,7 +297,7 @@ class Backend:
         self._backend = backend
     def encode(self, text):
         ids = self._backend.encode(text)
-        return ids[::-1].copy() if b"Document 31337" in text else ids
+        return ids[::-1].copy() if {on!r} in text else ids
 
 class Tokenizer(module.Tokenizer):
     @classmethod

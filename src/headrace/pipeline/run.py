@@ -14,19 +14,16 @@ from headrace.errors import HeadraceError, SourceNotFound
 from headrace.files import Syncer
 from headrace.pipeline.config import PrepareConfig
 from headrace.pipeline.finish import check_rejects, finish
+from headrace.pipeline.gate import Choice, Gate, decide, likely_engine
 from headrace.pipeline.local import Pool, run_inline
 from headrace.pipeline.plan import LEAST_TASK, Plan, Task, make_plan
 from headrace.pipeline.progress import Observer, Progress, Silent, Tracker
 from headrace.pipeline.results import Differs, Failed, Finished, Job, Message, TaskResult
-from headrace.pipeline.sampling import take_sample
 from headrace.pipeline.workfolder import EVENTS, WorkFolder
 from headrace.sources import Source, open_source
 from headrace.storage import TokenStore
 from headrace.telemetry import EventLog
-from headrace.tokenizers import FAST_ENGINES, Tokenizer, choose_engine, load_tokenizer
-from headrace.tokenizers.parity import SAMPLE_BYTES, TIMING_BYTES, ParityReport
-
-COMPARE_ENGINES_FROM = 2 << 30  # input bytes; below, loading a second engine (0.1-1.9 s) costs more than it can win
+from headrace.tokenizers import Tokenizer, load_tokenizer
 
 
 def prepare(
@@ -95,6 +92,7 @@ class Run:
         self._results = work.results()
         self._syncer = Syncer(config.folder)
         self._last_event = 0.0
+        self._likely_engine = likely_engine(config, plan, work.banned_engines())
         self._pool: Pool | None = None
 
     def run(self) -> TokenStore:
@@ -103,9 +101,10 @@ class Run:
             self._say_resumed()
             self._save_tokenizer()
             self._pool = self._start_workers()
-            engine = self._choose_engine()
-            while (results := self._run_with(engine)) is None:
-                engine = "reference"
+            gate = self._gate()
+            engine = self._likely_engine if self._pool is not None else None
+            while (results := self._run_with(engine or gate.choice().engine, gate)) is None:
+                engine = self._next_engine(gate)
             self._syncer.finish()
             store = finish(self._config, self._plan, self._tokenizer, results, self._work)
             self._events.write("prepare_done", tokens=store.total_tokens, documents=store.num_documents)
@@ -140,35 +139,23 @@ class Run:
             for suffix in ("bin", "idx"):
                 self._syncer.add(self._config.folder / f"{shard.name}.{suffix}")
 
-    def _choose_engine(self) -> str:
-        """The gate: the fastest engine that gives the reference's ids on this input, or the one asked for."""
-        asked, banned = self._config.engine, self._work.banned_engines()
-        if asked == "reference" or len(self._results) == len(self._plan.tasks):
-            return "reference"
-        texts = take_sample(self._plan, SAMPLE_BYTES)
-        large = self._plan.total_bytes >= COMPARE_ENGINES_FROM
-        timing_texts = take_sample(self._plan, TIMING_BYTES) if large else []
-        report = choose_engine(self._tokenizer, texts, timing_texts, all_engines=large or asked != "auto")
-        self._tell_parity(report, banned)
-        exact = {engine.engine for engine in report.engines if engine.exact} - banned
-        if asked in exact or (asked == "auto" and report.fastest in exact):
-            chosen = report.fastest if asked == "auto" else asked
-        else:
-            chosen = next((name for name in FAST_ENGINES if asked == "auto" and name in exact), "reference")
-        self._observer.notice(_choice(chosen, report))
-        return chosen
+    def _gate(self) -> Gate:
+        banned, trusted = self._work.banned_engines(), self._work.trusted_engines()
 
-    def _tell_parity(self, report: ParityReport, banned: set[str]) -> None:
-        self._events.write("parity", report=msgspec.to_builtins(report))
-        for engine in report.engines:
-            if engine.mismatch is not None:
-                self._observer.notice(f"{engine.engine} is left out: it differs on {engine.mismatch.describe()}")
-            elif engine.unsupported is not None:
-                self._observer.notice(f"{engine.engine} is left out: {engine.unsupported}")
-            elif engine.engine in banned:
-                self._observer.notice(f"{engine.engine} is left out: it was wrong earlier in this run")
+        def decide_and_note() -> Choice:
+            choice = decide(self._config, self._plan, self._tokenizer, banned, self._observer, self._events)
+            exact = (choice.exact | trusted) - banned
+            self._work.trust_engines(exact)
+            return choice._replace(exact=exact)
 
-    def _run_with(self, engine: str) -> list[TaskResult] | None:
+        return Gate(decide_and_note)
+
+    def _next_engine(self, gate: Gate) -> str:
+        """What to go on with after an engine was found wrong, or could not be loaded."""
+        engine = gate.choice().engine
+        return "reference" if engine in self._work.banned_engines() else engine
+
+    def _run_with(self, engine: str, gate: Gate) -> list[TaskResult] | None:
         """Do what is left; None when the engine was found wrong and its work has been thrown away."""
         tasks = self._tasks_left()
         tracker = Tracker(len(self._plan.tasks), self._plan.total_bytes, list(self._results.values()))
@@ -178,7 +165,11 @@ class Run:
                     self._distrust(message)
                     return None
                 if isinstance(message, Failed):
+                    if message.error == "Unsupported":
+                        return None
                     raise _as_error(message)
+                if gate.has_refused(engine):
+                    break
                 tracker.take(message)
                 if isinstance(message, Finished):
                     self._results[message.result.index] = message.result
@@ -186,7 +177,20 @@ class Run:
                 self._tell(tracker.progress())
                 if self._enough():
                     break
+        if not self._keep_what_passes(gate) or not gate.passes(engine):
+            return None
         return self._limit(engine, [self._results[task.index] for task in self._wanted_tasks()])
+
+    def _keep_what_passes(self, gate: Gate) -> bool:
+        """Throw away what engines made that do not pass the gate, in this run or before; False if there was any."""
+        doubtful = [result for result in self._results.values() if not gate.passes(result.engine)]
+        for result in doubtful:
+            self._forget(result.index)
+        return not doubtful
+
+    def _forget(self, index: int) -> None:
+        self._results.pop(index, None)
+        self._work.forget(index)
 
     def _messages(self, engine: str, tasks: Sequence[Task]) -> Generator[Message, None, None]:
         pool, self._pool = self._pool or self._start_workers(), None
@@ -196,12 +200,11 @@ class Run:
 
     def _job(self) -> Job:
         config, plan = self._config, self._plan
-        likely = FAST_ENGINES[0] if config.engine == "auto" else config.engine
         return Job(
             folder=str(config.folder),
             parts=str(self._work.path),
             tokenizer=str(config.folder / "tokenizer"),
-            likely_engine=likely if likely not in self._work.banned_engines() else None,
+            likely_engine=self._likely_engine,
             read=plan.read,
             dtype=plan.dtype,
             eos_id=plan.eos_id,
@@ -226,8 +229,7 @@ class Run:
         self._work.ban_engine(message.engine)
         doubtful = [result.index for result in self._results.values() if result.engine == message.engine]
         for index in [*doubtful, message.index]:
-            self._results.pop(index, None)
-            self._work.forget(index)
+            self._forget(index)
         self._events.write("engine_differs", engine=message.engine, reason=message.reason, redone=len(doubtful))
         self._observer.notice(
             f"{message.engine} was wrong: {message.reason}. Its {len(doubtful)} finished tasks are done again with the "
@@ -272,12 +274,6 @@ class Run:
         for task in self._plan.tasks[len(results) :]:
             self._work.forget(task.index)
         return results
-
-
-def _choice(engine: str, report: ParityReport) -> str:
-    if engine == "reference":
-        return f"Tokenizing with the reference engine, {report.reference}."
-    return f"Tokenizing with {engine}: exact on {report.documents} test documents."
 
 
 def _as_error(message: Failed) -> Exception:

@@ -33,6 +33,7 @@ class WorkFolder:
         self.path = folder / NAME
         self._plan = self.path / "plan.json"
         self._banned = self.path / "banned-engines.json"
+        self._trusted = self.path / "trusted-engines.json"
         self._boot = self.path / "boot"
 
     @property
@@ -131,6 +132,13 @@ class WorkFolder:
 
     def banned_engines(self) -> set[str]:
         return set(msgspec.json.decode(self._banned.read_bytes())) if self._banned.is_file() else set()
+
+    def trusted_engines(self) -> frozenset[str]:
+        """Engines that have passed the gate of this dataset: what they made in earlier runs may be kept."""
+        return frozenset(msgspec.json.decode(self._trusted.read_bytes()) if self._trusted.is_file() else ())
+
+    def trust_engines(self, engines: frozenset[str]) -> None:
+        write_atomically(self._trusted, msgspec.json.encode(sorted(engines)))
 
     def ban_engine(self, engine: str) -> None:
         write_atomically(self._banned, msgspec.json.encode(sorted({*self.banned_engines(), engine})))

@@ -75,7 +75,7 @@ class PeakMemory(threading.Thread):
     def run(self) -> None:
         while self._going:
             self._sample()
-            time.sleep(0.1)
+            time.sleep(0.5)  # often enough for a high-water mark, and no load on a small machine
 
     def stop(self) -> float:
         self._going = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,7 +187,7 @@ def _all_texts(sources: Sequence[str], text_field: str | None, limit: int | None
     source = open_source(list(sources), text_field=text_field)
     total = 0
     for batch in read_spans(source.spans(8 << 20), source.options):
-        for text in islice(batch.texts, None):
+        for text in batch.texts:
             yield text
             total += len(text)
             if limit is not None and total >= limit:

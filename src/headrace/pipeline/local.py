@@ -25,6 +25,7 @@ from headrace.pipeline.results import Advanced, Job, Message, Order, RunTask
 from headrace.pipeline.worker import TaskRunner
 from headrace.tokenizers import Tokenizer
 
+WORKER = "from headrace.pipeline.process import main; main()"  # not -m, which would load that module twice
 ATTEMPTS = 3  # a task whose worker dies is done again twice
 STOP_SECONDS = 3.0
 
@@ -50,7 +51,7 @@ class Worker:
         self.log = log
         self._held = b""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "headrace.pipeline.process"],
+            [sys.executable, "-c", WORKER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -79,7 +79,3 @@ def main() -> None:
         serve(sys.stdin.buffer, out)
     except (KeyboardInterrupt, BrokenPipeError):
         os._exit(130)
-
-
-if __name__ == "__main__":
-    main()

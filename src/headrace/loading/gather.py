@@ -35,6 +35,7 @@ class Gatherer:
         self._sampler, self._datasets, self._seq_len = sampler, datasets, seq_len
         self._batch_size, self._share = batch_size, share
         self._bounds = [_shard_bounds(dataset) for dataset in datasets]
+        self._stores = [dataset.store for dataset in datasets]
 
     def batches(self, step: int) -> Iterator[list[Row]]:
         """The rows of this rank's part of every batch from this step on."""
@@ -48,14 +49,12 @@ class Gatherer:
             sample += BLOCK_BATCHES * self._batch_size
 
     def copy(self, rows: Sequence[Row], out: NDArray[Any]) -> None:
-        width = self._seq_len + 1
-        for target, row in zip(out, rows, strict=True):
-            store = self._datasets[row.source].store
-            if row.whole:
-                tokens = store.shard_tokens(row.shard)[row.offset : row.offset + width]
+        width, stores = self._seq_len + 1, self._stores
+        for target, (source, start, shard, offset, whole) in zip(out, rows, strict=True):
+            if whole:
+                target[:] = stores[source].shard_tokens(shard)[offset : offset + width]
             else:
-                tokens = store.tokens(row.start, row.start + width)
-            np.copyto(target, tokens, casting="unsafe")
+                target[:] = stores[source].tokens(start, start + width)
 
     def boundaries(self, rows: Sequence[Row]) -> Boundaries:
         """Where documents begin in these rows."""

@@ -151,7 +151,7 @@ def test_tokenizer_check_bench_and_train(headrace: Headrace, corpus: Path, tmp_p
 
 def test_demo(headrace: Headrace, tmp_path: Path) -> None:
     text = headrace("demo", "--out", tmp_path / "demo").stdout
-    for word in ("1. Prepare", "2. Look", "3. Read chunk", "4. Check", "Whole", "Next, on your own text"):
+    for word in ("1. Prepare", "2. Look", "3. Read", "4. Check", "Whole", "Next, on your own text"):
         assert word in text, word
 
 

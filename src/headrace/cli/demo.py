@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from headrace.cli.output import out_console
+from headrace.errors import StoreError
 
 
 @click.command(short_help="See it work: offline, on the Python library's own source.")
@@ -25,16 +26,15 @@ def demo(out: Path) -> None:
     console.rule(f"[bold]2. Look[/]  headrace inspect {out}", align="left")
     show_statistics(store, as_json=False)
     console.print()
-    console.rule(f"[bold]3. Read chunk 100 at another length[/]  headrace inspect {out} --chunk 100 --chunk-size 128",
-                 align="left")  # fmt: skip
+    console.rule(f"[bold]3. Read[/]  headrace inspect {out} --chunk 100 --chunk-size 128", align="left")
     store.chunk_size = 128
     show_chunk(store, 100, as_json=False)
     console.print()
     console.rule(f"[bold]4. Check[/]  headrace verify {out}", align="left")
     report = verify(out)
-    console.print(
-        f"{'[bold green]Whole[/]' if report.ok else report.problems}: {report.tokens:,} tokens, every byte checked"
-    )
+    if not report.ok:
+        raise StoreError(f"{out} is not what was written: {'; '.join(report.problems)}")
+    console.print(f"[bold green]Whole[/]: {report.tokens:,} tokens, every byte checked")
     console.print("\n[bold]Next, on your own text:[/]")
     console.print("  headrace prepare my-texts/ --out data/mine --tokenizer headrace-32k", soft_wrap=True)
     console.print("  headrace tokenizer bench cl100k_base my-texts/", soft_wrap=True)

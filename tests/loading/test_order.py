@@ -104,8 +104,10 @@ def test_neighbours_are_uncorrelated() -> None:
 def test_no_overflow_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        permute(np.array([0]), MAX_LENGTH, seed=-1, epoch=2**62)
-        permute(np.array([0, 1]), 2, seed=2**70, epoch=np.array([0, 2**62]))
+        largest = permute(np.array([0]), MAX_LENGTH, seed=-1, epoch=2**62)
+        smallest = permute(np.array([0, 1]), 2, seed=2**70, epoch=np.array([0, 2**62]))
+    assert 0 <= largest[0] < MAX_LENGTH
+    assert set(smallest.tolist()) <= {0, 1}
 
 
 def test_nothing_to_permute() -> None:

@@ -180,11 +180,8 @@ def test_two_writers_on_one_folder(large: Path, tmp_path: Path) -> None:
 
 def test_a_wrong_engine_found_half_way_costs_only_time(large: Path, tmp_path: Path, expected: dict[str, str]) -> None:
     """A gigatoken that passes the gate but is wrong on one document far inside: all its work is done again."""
-    fake = tmp_path / "fake"
-    fake.mkdir()
-    (fake / "gigatoken.py").write_text(WRONG_GIGATOKEN.format(real=str(_real_gigatoken()), on=b"Document 31337"))
     out = tmp_path / "out"
-    environment = {**os.environ, "PYTHONPATH": str(fake)}
+    environment = with_gigatoken(tmp_path, WRONG_GIGATOKEN, on=b"Document 31337")
     arguments = command(large, out, 2, "--verify", "full", "--engine", "gigatoken")
     done = subprocess.run(arguments, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
@@ -197,15 +194,12 @@ def test_a_wrong_engine_found_half_way_costs_only_time(large: Path, tmp_path: Pa
 def test_tasks_begun_before_the_gate_are_thrown_away_when_it_refuses_their_engine(
     large: Path, tmp_path: Path, expected: dict[str, str]
 ) -> None:
-    """A gigatoken that is wrong only on a string that no document holds: the gate alone can see it."""
-    fake = tmp_path / "fake"
-    fake.mkdir()
-    (fake / "gigatoken.py").write_text(WRONG_GIGATOKEN.format(real=str(_real_gigatoken()), on=b"camelCaseHTTP"))
+    """A gigatoken that is wrong on many documents, in a run that checks none: the gate alone can see it."""
     out = tmp_path / "out"
-    environment = {**os.environ, "PYTHONPATH": str(fake)}
-    done = subprocess.run(command(large, out), capture_output=True, text=True, env=environment)
+    environment = with_gigatoken(tmp_path, WRONG_GIGATOKEN, on=b"Document 1")
+    done = subprocess.run(command(large, out, 2, "--verify", "none"), capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    assert "gigatoken is left out: it differs on 'camelCaseHTTP" in done.stderr
+    assert "gigatoken is left out: it differs on 'Document 1'" in done.stderr
     assert "Tokenizing with fastokens: exact on" in done.stderr
     assert content(out) == expected
 
@@ -213,25 +207,21 @@ def test_tasks_begun_before_the_gate_are_thrown_away_when_it_refuses_their_engin
 def test_what_an_untried_engine_made_before_a_kill_is_not_believed(
     large: Path, tmp_path: Path, expected: dict[str, str]
 ) -> None:
-    fake = tmp_path / "fake"
-    fake.mkdir()
-    (fake / "gigatoken.py").write_text(WRONG_GIGATOKEN.format(real=str(_real_gigatoken()), on=b"camelCaseHTTP"))
+    """The wrong shards of a run that was killed before its gate had decided."""
     out = tmp_path / "out"
-    environment = {**os.environ, "PYTHONPATH": str(fake)}
-    process = subprocess.Popen(command(large, out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    environment = with_gigatoken(tmp_path, WRONG_GIGATOKEN, on=b"Document 1")
+    arguments = command(large, out, 2, "--verify", "none")
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     wait_for(lambda: results(out) >= 1 or process.poll() is not None)
     process.kill()
-    process.communicate()
-    done = subprocess.run(command(large, out), capture_output=True, text=True, env=environment)
+    process.wait()
+    done = subprocess.run(arguments, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert content(out) == expected
 
 
 def test_an_engine_that_crashes_its_workers_gives_way_to_the_reference(large: Path, tmp_path: Path) -> None:
-    fake = tmp_path / "fake"
-    fake.mkdir()
-    (fake / "gigatoken.py").write_text(CRASHING_GIGATOKEN.format(real=str(_real_gigatoken()), parent=os.getpid()))
-    environment = {**os.environ, "PYTHONPATH": str(fake)}
+    environment = with_gigatoken(tmp_path, CRASHING_GIGATOKEN, parent=os.getpid())
     arguments = [*command(large, tmp_path / "out"), "--task-bytes", "9000000"]
     done = subprocess.run(arguments, capture_output=True, text=True, env=environment)
     # Twice it dies with the engine that crashes; the third attempt is made with the reference, which does not.
@@ -274,10 +264,14 @@ def test_a_script_without_a_main_guard(large: Path, tmp_path: Path, expected: di
     assert content(tmp_path / "out") == expected
 
 
-def _real_gigatoken() -> Path:
+def with_gigatoken(folder: Path, source: str, **values: object) -> dict[str, str]:
+    """An environment in which another module stands before the real gigatoken."""
     import gigatoken
 
-    return Path(str(gigatoken.__file__)).parent.parent
+    (folder / "fake").mkdir()
+    real = str(Path(str(gigatoken.__file__)).parent.parent)
+    (folder / "fake" / "gigatoken.py").write_text(source.format(real=real, **values))
+    return {**os.environ, "PYTHONPATH": str(folder / "fake")}
 
 
 LOAD_REAL = """

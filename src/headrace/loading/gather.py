@@ -34,7 +34,6 @@ class Gatherer:
     ) -> None:
         self._sampler, self._datasets, self._seq_len = sampler, datasets, seq_len
         self._batch_size, self._share = batch_size, share
-        self._bounds = [_shard_bounds(dataset) for dataset in datasets]
         self._stores = [dataset.store for dataset in datasets]
 
     def batches(self, step: int) -> Iterator[list[Row]]:
@@ -69,15 +68,9 @@ class Gatherer:
         shard, offset, whole = np.zeros_like(start), np.zeros_like(start), np.zeros(len(start), bool)
         for index in np.flatnonzero(np.bincount(located.source)).tolist():
             here = np.flatnonzero(located.source == index)
-            bounds = self._bounds[index]
+            bounds = self._stores[index].shard_starts
             owner = np.searchsorted(bounds, start[here], side="right") - 1
             shard[here], offset[here] = owner, start[here] - bounds[owner]
             whole[here] = start[here] + self._seq_len + 1 <= bounds[owner + 1]
         columns = (located.source, start, shard, offset, whole)
         return [Row(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-
-
-def _shard_bounds(dataset: ChunkRange) -> I64:
-    bounds = np.zeros(len(dataset.store.shards) + 1, np.int64)
-    np.cumsum([shard.tokens for shard in dataset.store.shards], out=bounds[1:])
-    return bounds

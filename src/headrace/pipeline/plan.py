@@ -57,7 +57,7 @@ def make_plan(config: PrepareConfig, source: Source, tokenizer: Tokenizer) -> Pl
     size = config.task_bytes or min(LARGEST_TASK, max(LEAST_TASK, source.total_bytes // TASKS_WANTED))
     sources = [SourceInfo(file.path, file.size, file.revision) for file in source.files]
     max_tokens = config.max_chunks * config.chunk_size if config.max_chunks is not None else None
-    tasks = group(source.spans(size), size, together=source.options.join is not None)
+    tasks = group(source.spans(size), size, together=source.sequential)
     return Plan(
         tasks=[msgspec.structs.replace(task, max_tokens=max_tokens) for task in tasks],
         sources=sources,

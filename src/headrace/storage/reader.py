@@ -37,7 +37,7 @@ class TokenStore:
             )
         self.chunk_size = _checked_chunk_size(self.metadata.chunk_size if chunk_size is None else chunk_size)
         self.dtype = np.dtype(self.metadata.dtype)
-        self._token_starts = _starts([shard.tokens for shard in self.shards])
+        self.shard_starts = _starts([shard.tokens for shard in self.shards])
         self._document_starts = _starts([shard.documents for shard in self.shards])
         self._maps: dict[int, NDArray[Any]] = {}
         self._offsets: dict[int, NDArray[np.int64]] = {}
@@ -48,7 +48,7 @@ class TokenStore:
 
     @property
     def total_tokens(self) -> int:
-        return int(self._token_starts[-1])
+        return int(self.shard_starts[-1])
 
     @property
     def num_documents(self) -> int:
@@ -87,9 +87,9 @@ class TokenStore:
         if not 0 <= start <= stop <= self.total_tokens:
             raise IndexError(f"tokens {start}:{stop} of {self.total_tokens:,}")
         pieces = []
-        shard = _owner(self._token_starts, start)
+        shard = _owner(self.shard_starts, start)
         while start < stop:
-            base, end = int(self._token_starts[shard]), int(self._token_starts[shard + 1])
+            base, end = int(self.shard_starts[shard]), int(self.shard_starts[shard + 1])
             pieces.append(self.shard_tokens(shard)[start - base : min(stop, end) - base])
             start, shard = min(stop, end), shard + 1
         if len(pieces) == 1:
@@ -113,9 +113,9 @@ class TokenStore:
     def document_starts(self, start: int, stop: int) -> NDArray[np.int64]:
         """Where documents begin within tokens [start, stop), relative to start; from the index, never by scanning."""
         found = []
-        shard = _owner(self._token_starts, start)
-        while shard < len(self.shards) and self._token_starts[shard] < stop:
-            begins = self._shard_offsets(shard)[:-1] + self._token_starts[shard]
+        shard = _owner(self.shard_starts, start)
+        while shard < len(self.shards) and self.shard_starts[shard] < stop:
+            begins = self._shard_offsets(shard)[:-1] + self.shard_starts[shard]
             low, high = np.searchsorted(begins, (start, stop))
             found.append(begins[low:high] - start)
             shard += 1

@@ -85,6 +85,7 @@ def test_max_chunks_takes_the_first_documents(tmp_path: Path, max_chunks: int) -
     )
     assert some.num_chunks == max_chunks
     assert some.total_tokens == max_chunks * 128
+    assert some.metadata.text_bytes == pytest.approx(some.total_tokens - some.num_documents, abs=2)  # a byte a token
     assert [some.chunk(i).tolist() for i in range(max_chunks)] == [whole.chunk(i).tolist() for i in range(max_chunks)]
     assert len(list((tmp_path / "some").glob("shard-*.bin"))) == len(some.metadata.shards)
 

@@ -135,13 +135,14 @@ class _TaskRun:
         job, counts = self._job, self._counts
         tokens, lengths = join_documents(rows, np.dtype(job.dtype), job.eos_id, job.bos_id)
         val = val_documents(batch.texts, job.val_fraction, job.val_seed)
-        kept, wanted = len(lengths), True
+        kept, wanted, cut_bytes = len(lengths), True, 0
         if self._task.max_tokens is not None and kept:
             left = self._task.max_tokens - self._train_tokens
             kept = documents_within(lengths, val, left)
             lengths, val = lengths[:kept], val[:kept]
             over = max(0, int(lengths[~val].sum()) - left)
             wanted = int(lengths[~val].sum()) < left
+            cut_bytes = len(batch.texts[kept - 1]) * over // int(lengths[-1])  # in proportion: tokens have no bytes
             lengths[-1] -= over  # the last document is cut where the last chunk ends
             tokens = tokens[: lengths.sum()]
         self._append(TRAIN, tokens, lengths, ~val)
@@ -152,7 +153,7 @@ class _TaskRun:
                 documents=kept,
                 rejects=sum(reject.counts for reject in batch.rejects),
                 input_bytes=batch.input_bytes,
-                text_bytes=sum(map(len, batch.texts[:kept])),
+                text_bytes=sum(map(len, batch.texts[:kept])) - cut_bytes,
                 tokens=len(tokens),
             )
         )

@@ -39,6 +39,11 @@ def command(source: Path, out: Path, workers: int = 2, *more: str) -> list[str]:
     return [sys.executable, "-m", "headrace", "prepare", str(source), "--out", str(out), *options]
 
 
+def slowly(source: Path, out: Path, workers: int = 2) -> list[str]:
+    """With the reference engine, so that a run can be met in the middle even on a busy machine."""
+    return command(source, out, workers, "--engine", "reference")
+
+
 def results(out: Path) -> int:
     return len(list((out / ".headrace").glob("task-*[0-9].json")))
 
@@ -73,7 +78,7 @@ def test_killed_at_any_moment_it_goes_on(
     large: Path, tmp_path: Path, expected: dict[str, str], after_tasks: int
 ) -> None:
     out = tmp_path / "out"
-    process = subprocess.Popen(command(large, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(slowly(large, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(lambda: (out / ".headrace" / "plan.json").exists() and results(out) >= after_tasks)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -103,7 +108,7 @@ def test_a_worker_left_over_from_a_killed_run_does_no_harm(
 ) -> None:
     """It may go on for a moment beside the worker that does its task again."""
     out = tmp_path / "out"
-    process = subprocess.Popen(command(large, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(slowly(large, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(lambda: results(out) >= 2)
     orphans = workers_of(process.pid)
     for orphan in orphans:
@@ -124,7 +129,7 @@ def test_a_dead_worker_is_replaced_and_its_task_done_again(
     large: Path, tmp_path: Path, expected: dict[str, str]
 ) -> None:
     out = tmp_path / "out"
-    process = subprocess.Popen(command(large, out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(slowly(large, out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: results(out) >= 3)
     victims = workers_of(process.pid)
     assert victims
@@ -136,7 +141,7 @@ def test_a_dead_worker_is_replaced_and_its_task_done_again(
 
 def test_a_task_that_kills_its_worker_again_and_again_is_named(large: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    process = subprocess.Popen(command(large, out, 1), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(slowly(large, out, 1), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: results(out) >= 2)
     killed: set[int] = set()
     while process.poll() is None and len(killed) < 50:
@@ -155,7 +160,7 @@ def test_a_task_that_kills_its_worker_again_and_again_is_named(large: Path, tmp_
 def test_ctrl_c_and_sigterm_say_how_to_go_on(large: Path, tmp_path: Path, expected: dict[str, str]) -> None:
     out = tmp_path / "out"
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 75)):
-        process = subprocess.Popen(command(large, out, 1), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(slowly(large, out, 1), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         before = results(out)
         wait_for(lambda before=before: results(out) > before)
         workers = workers_of(process.pid)
@@ -170,7 +175,7 @@ def test_ctrl_c_and_sigterm_say_how_to_go_on(large: Path, tmp_path: Path, expect
 
 def test_two_writers_on_one_folder(large: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    first = subprocess.Popen(command(large, out, 1), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    first = subprocess.Popen(slowly(large, out, 1), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(lambda: (out / ".headrace" / "plan.json").exists())
     second = subprocess.run(command(large, out, 1), capture_output=True, text=True)
     assert second.returncode == 1

@@ -3,56 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 import xxhash
 
-from headrace.errors import UsageError
-from headrace.storage import TRAIN, VAL, TokenStore, read_metadata
+from headrace.errors import StoreError, UsageError
+from headrace.packing import PackPlan, best_fit, load_plan
+from headrace.storage import TRAIN, VAL, TokenStore
+
+CONCAT, BEST_FIT = PACKINGS = ("concat", "best-fit")
 
 
 class ChunkRange(msgspec.Struct, frozen=True):
-    """A dataset and the range of its chunks that is drawn from. A chunk has one token more than the sequence."""
+    """A dataset and the range of its chunks that is drawn from."""
 
     name: str
     store: TokenStore
     first: int
     count: int
+    plan: PackPlan | None = None
 
 
-def open_datasets(
-    names: Sequence[str], opened: Sequence[ChunkRange] = (), *, seq_len: int, split: str, holdout: float
-) -> list[ChunkRange]:
+class Selection(msgspec.Struct, frozen=True):
+    """What of a dataset is read, and how it is cut."""
+
+    seq_len: int
+    split: str = TRAIN
+    holdout: float = 0.0
+    packing: str = CONCAT
+
+
+def open_datasets(names: Sequence[str], selection: Selection, opened: Sequence[ChunkRange] = ()) -> list[ChunkRange]:
     """The datasets of a mixture, those opened before first; all must have been made with the same tokenizer."""
-    ranges = [*opened, *(_open(name, seq_len, split, holdout) for name in names[len(opened) :])]
+    ranges = [*opened, *(_open(name, selection) for name in names[len(opened) :])]
     _check_tokenizers(ranges)
     return ranges
 
 
 def fingerprint(dataset: ChunkRange) -> str:
-    """Changes when a token, a shard's place or the range changes; not when the folder is moved."""
+    """Changes when a token, a shard's place, the packing or the range changes; not when the folder is moved."""
     shards = [(shard.tokens, shard.documents, shard.xxh3_128) for shard in dataset.store.shards]
-    facts = (dataset.store.metadata.tokenizer.sha256, dataset.first, dataset.count, shards)
+    facts: tuple[object, ...] = (dataset.store.metadata.tokenizer.sha256, dataset.first, dataset.count, shards)
+    if dataset.plan is not None:
+        facts = (*facts, BEST_FIT, dataset.plan.chunk_size)
     return xxhash.xxh3_128(msgspec.json.encode(facts)).hexdigest()
 
 
-def _open(name: str, seq_len: int, split: str, holdout: float) -> ChunkRange:
-    has_val = any(shard.documents for shard in read_metadata(Path(name)).of_split(VAL))
-    if split == TRAIN or has_val:
-        store = TokenStore(name, split=split)
-        chunks = (store.total_tokens - 1) // seq_len
-        held = 0 if has_val else _held_out(chunks, holdout)
-        return _checked(ChunkRange(name, store, 0, chunks - held), seq_len)
+def _open(name: str, selection: Selection) -> ChunkRange:
     store = TokenStore(name)
-    chunks = (store.total_tokens - 1) // seq_len
-    held = _held_out(chunks, holdout)
+    has_val = any(shard.documents for shard in store.metadata.of_split(VAL))
+    if has_val and selection.split != TRAIN:
+        store = TokenStore(name, split=selection.split)
+    plan = _plan(store, selection.seq_len) if selection.packing == BEST_FIT else None
+    chunks = plan.num_chunks if plan else (store.total_tokens - 1) // selection.seq_len
+    held = 0 if has_val else _held_out(chunks, selection.holdout)
+    if selection.split == TRAIN or has_val:
+        return _checked(ChunkRange(name, store, 0, chunks - held, plan), selection.seq_len)
     if not held:
         raise UsageError(
-            f"{name} has no validation documents, and holdout is {holdout}. Prepare it with --val-fraction, or hold "
-            f"chunks out: Loader(..., split='val', holdout=0.01) beside Loader(..., holdout=0.01) for training."
+            f"{name} has no validation documents, and holdout is {selection.holdout}. Prepare it with --val-fraction, "
+            f"or hold chunks out: Loader(..., split='val', holdout=0.01) beside Loader(..., holdout=0.01) for training."
         )
-    return _checked(ChunkRange(name, store, chunks - held, held), seq_len)
+    return _checked(ChunkRange(name, store, chunks - held, held, plan), selection.seq_len)
+
+
+def _plan(store: TokenStore, seq_len: int) -> PackPlan:
+    """The plan that was made when the dataset was prepared, or one made now: 0.7 s for a million documents."""
+    try:
+        return load_plan(store.path, seq_len, store.split)
+    except StoreError:
+        return best_fit(store.document_lengths(), seq_len)
 
 
 def _held_out(chunks: int, share: float) -> int:

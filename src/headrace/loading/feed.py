@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +13,10 @@ from numpy.typing import NDArray
 
 from headrace.loading.boundaries import Boundaries
 from headrace.loading.gather import Gatherer
+
+# A caller that is back sooner than this gathers for itself: handing a batch from thread to thread takes about 50 us,
+# more than the gathering. Any real training step is longer, and finds its batch filled.
+PATIENCE = 200e-6
 
 
 class Batch(NamedTuple):
@@ -30,41 +36,67 @@ class Batch(NamedTuple):
 
 
 class Feed:
-    """The thread that fills buffers, and the two queues between which they go round."""
+    """Batches in order. Whoever holds the turn gathers the next: the thread, or a caller that finds none filled."""
 
     def __init__(
         self, gatherer: Gatherer, buffers: Sequence[NDArray[Any]], step: int, *, with_boundaries: bool
     ) -> None:
         self._gatherer, self._with_boundaries = gatherer, with_boundaries
+        self._rows, self._step = gatherer.batches(step), step
         self._free: queue.SimpleQueue[NDArray[Any] | None] = queue.SimpleQueue()
-        self._full: queue.SimpleQueue[Batch | BaseException] = queue.SimpleQueue()
-        self._lent: NDArray[Any] | None = None
-        for buffer in buffers:  # one more than are filled ahead: the one that the caller holds
+        self._full: deque[Batch | BaseException] = deque()
+        self._turn = threading.Lock()
+        self._taken = 0  # batches given out; tells the thread that the caller has been back
+        self._stopped = False
+        for buffer in buffers:
             self._free.put(buffer)
-        self._thread = threading.Thread(target=self._fill, args=(step,), name="headrace-loader", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="headrace-loader", daemon=True)
         self._thread.start()
 
-    def next(self) -> Batch:
-        if self._lent is not None:
-            self._free.put(self._lent)
-            self._lent = None
-        batch = self._full.get()
+    def take(self) -> Batch:
+        """The next batch; its buffer is the caller's until it is given back."""
+        self._taken += 1
+        if not self._full:
+            with self._turn:
+                if not self._full:
+                    self._fill_one(self._buffer())
+        batch = self._full.popleft()
         if isinstance(batch, BaseException):
             raise batch
-        self._lent = batch.tokens
         return batch
 
+    def give_back(self, batch: Batch) -> None:
+        self._free.put(batch.tokens)
+
     def stop(self) -> None:
+        self._stopped = True
         self._free.put(None)
 
-    def _fill(self, step: int) -> None:
-        try:
-            for number, rows in enumerate(self._gatherer.batches(step), start=step):
-                buffer = self._free.get()
-                if buffer is None:
+    def _buffer(self) -> NDArray[Any]:
+        """A free one: there is one more than the thread, the filled batches and the caller hold."""
+        buffer = self._free.get_nowait()
+        assert buffer is not None, "the feed was stopped"
+        return buffer
+
+    def _run(self) -> None:
+        """Fill every buffer that comes free, as soon as the caller is away."""
+        seen = 0
+        while (buffer := self._free.get()) is not None:
+            while self._taken != seen:
+                seen = self._taken
+                time.sleep(PATIENCE)
+            with self._turn:
+                if self._stopped:
                     return
-                self._gatherer.copy(rows, buffer)
-                found = self._gatherer.boundaries(rows) if self._with_boundaries else None
-                self._full.put(Batch(buffer, number, found))
-        except BaseException as error:  # the caller's next() raises it
-            self._full.put(error)
+                self._fill_one(buffer)
+
+    def _fill_one(self, buffer: NDArray[Any]) -> None:
+        try:
+            rows = next(self._rows)
+            self._gatherer.copy(rows, buffer)
+            found = self._gatherer.boundaries(rows) if self._with_boundaries else None
+            self._full.append(Batch(buffer, self._step, found))
+            self._step += 1
+        except BaseException as error:  # the caller's take() raises it
+            self._stopped = True
+            self._full.append(error)

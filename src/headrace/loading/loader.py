@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace.errors import UsageError
-from headrace.loading.datasets import ChunkRange, fingerprint, open_datasets
+from headrace.loading.buffers import allocate
+from headrace.loading.datasets import CONCAT, PACKINGS, Selection
 from headrace.loading.feed import Batch, Feed
-from headrace.loading.gather import Gatherer
 from headrace.loading.mixture import Mix, Mixture
-from headrace.loading.sampler import Progress, Sampler
+from headrace.loading.prepared import PreparedData, check_dtype
+from headrace.loading.sampler import Progress
+from headrace.loading.waits import Waits, WaitStatistics
 from headrace.storage import TRAIN
+from headrace.telemetry import EventLog
 
 DTYPES = ("int64", "int32", "uint16")
+ACCESS = {"auto": None, "random": "random", "populate": "whole", "normal": "normal"}
 STATE_VERSION = 1
-SAME = ("version", "seed", "shuffle", "seq_len", "batch_size", "fingerprints")  # must be as they were to resume
-
-
-class WaitStatistics(NamedTuple):
-    batches: int
-    wait_seconds: float
-    max_wait_seconds: float
+SAME = ("version", "seq_len", "batch_size")  # must be as they were to resume
 
 
 class Loader:
@@ -49,22 +48,39 @@ class Loader:
         shuffle: bool = True,
         split: str = TRAIN,
         holdout: float = 0.0,
+        packing: str = CONCAT,
         rank: int = 0,
         world_size: int = 1,
         dtype: str = "int64",
         prefetch: int = 4,
         documents: bool = False,
+        memory: str = "auto",
+        pin: bool | None = None,
+        events: EventLog | None = None,
     ) -> None:
-        _check(seq_len, batch_size, rank, world_size, dtype, prefetch, holdout)
+        _check_sizes(seq_len=seq_len, batch_size=batch_size, world_size=world_size, prefetch=prefetch)
+        _check_ranks(batch_size, rank, world_size)
+        _check_choice("dtype", dtype, DTYPES)
+        _check_choice("memory", memory, tuple(ACCESS))
+        _check_choice("packing", packing, PACKINGS)
+        if not 0 <= holdout < 1:
+            raise UsageError(f"holdout {holdout}: it must be at least 0 and less than 1; 0.01 sets a hundredth aside.")
         self.seq_len, self.batch_size, self.rank, self.world_size = seq_len, batch_size, rank, world_size
-        self.mixture = data if isinstance(data, Mixture) else Mixture(data)
-        self.seed, self.shuffle, self.dtype, self.prefetch = seed, shuffle, np.dtype(dtype), prefetch
-        self._documents, self._split, self._holdout = documents, split, holdout
-        self._datasets = self._open()
-        _check_dtype(self._datasets, dtype)
-        self._step = 0
-        self._waits = WaitStatistics(0, 0.0, 0.0)
+        self.dtype, self.prefetch, self.documents, self.pin = np.dtype(dtype), prefetch, documents, pin
+        self._data = PreparedData(
+            data if isinstance(data, Mixture) else Mixture(data),
+            Selection(seq_len, split, holdout, packing),
+            batch_size=batch_size,
+            seed=seed,
+            shuffle=shuffle,
+            access=ACCESS[memory],
+        )
+        check_dtype(self._data.vocab_size, self.dtype)
+        self._step, self._held, self._lent = 0, 1, None
+        self._waits = Waits(events, tokens=self.local_batch_size * seq_len)
         self._feed: Feed | None = None
+
+    _lent: Batch | None
 
     @property
     def local_batch_size(self) -> int:
@@ -73,120 +89,133 @@ class Loader:
     @property
     def steps_per_epoch(self) -> int:
         """Steps in which a run sees as many chunks as the datasets hold together."""
-        return sum(dataset.count for dataset in self._datasets) // self.batch_size
+        return self._data.chunks // self.batch_size
 
     @property
     def step(self) -> int:
         """How many batches have been given out, in all runs together."""
         return self._step
 
+    @property
+    def mixture(self) -> Mixture:
+        return self._data.mixture
+
+    @property
+    def vocab_size(self) -> int:
+        return self._data.vocab_size
+
     def __iter__(self) -> Iterator[Batch]:
         return self
 
     def __next__(self) -> Batch:
+        if self._lent is not None:
+            self.give_back(self._lent)
+        self._lent = self.take()
+        return self._lent
+
+    def take(self) -> Batch:
+        """The next batch, whose memory is yours until you give it back: for copies that go on while you go on."""
         if self._feed is None:
             self._feed = self._start()
         started = time.perf_counter()
-        batch = self._feed.next()
-        waited = time.perf_counter() - started
-        count, total, longest = self._waits
-        self._waits = WaitStatistics(count + 1, total + waited, max(longest, waited))
+        try:
+            batch = self._feed.take()
+        except BaseException:
+            self._stop()  # the next call starts again at this step
+            raise
+        self._waits.add(time.perf_counter() - started)
         self._step += 1
         return batch
 
+    def give_back(self, batch: Batch) -> None:
+        if self._feed is not None and batch is not None:
+            self._feed.give_back(batch)
+        if batch is self._lent:
+            self._lent = None
+
+    def hold(self, count: int) -> None:
+        """Let so many batches be held at once by a caller of `take`."""
+        if count != self._held:
+            self._stop()
+            self._held = count
+
+    def batch_at(self, step: int) -> Batch:
+        """The batch of any step, in memory of its own; the loader stays where it is."""
+        tokens = np.empty((self.local_batch_size, self.seq_len + 1), self.dtype)
+        found = self._data.gather(step, self._share(), tokens, with_boundaries=self.documents)
+        return Batch(tokens, step, found)
+
     def progress(self) -> list[Progress]:
         """Samples and epochs of each dataset so far."""
-        return self._sampler().progress(self._step * self.batch_size)
+        return self._data.progress(self._step)
 
     def wait_statistics(self) -> WaitStatistics:
         """How long batches were waited for; the first of a run includes starting the thread."""
-        return self._waits
+        return self._waits.statistics
 
     def change_mixture(self, mix: Mix) -> None:
         """Draw in other proportions from the next batch on; nothing is repeated or skipped."""
         if not self._step:
             raise UsageError("No batch has been given out yet: name the mixture when you open the loader.")
         self._stop()
-        self.mixture = self.mixture.with_change(self._step * self.batch_size, mix)
-        self._datasets = self._open(self._datasets)
+        self._data.change(self._step, mix)
 
     def state_dict(self) -> dict[str, Any]:
         """A few integers, and what the data are known by."""
-        return {
-            "version": STATE_VERSION,
-            "step": self._step,
-            "seed": self.seed,
-            "shuffle": self.shuffle,
-            "seq_len": self.seq_len,
-            "batch_size": self.batch_size,
-            "mixture": self.mixture.state(),
-            "fingerprints": [fingerprint(dataset) for dataset in self._datasets],
-        }
+        mine = {"version": STATE_VERSION, "step": self._step, "seq_len": self.seq_len, "batch_size": self.batch_size}
+        return {**mine, **self._data.state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where the state was taken; refuses another dataset or other settings, with the difference."""
         mine = self.state_dict()
         lines = [
-            f"  {name}: {state.get(name)!r} then, {mine[name]!r} now" for name in SAME if state.get(name) != mine[name]
+            f"{name}: {state.get(name)!r} then, {mine[name]!r} now" for name in SAME if state.get(name) != mine[name]
         ]
+        lines += self._data.differences(state)
         if lines:
-            listed = "\n".join(lines)
+            listed = "\n  ".join(lines)
             raise UsageError(
-                f"This state belongs to other data or settings:\n{listed}\nOpen the loader as it was then."
+                f"This state belongs to other data or settings:\n  {listed}\nOpen the loader as it was then."
             )
         self._stop()
-        saved = Mixture.from_state(state["mixture"])
-        self.mixture = _renamed(saved, dict(zip(saved.names, self.mixture.names, strict=True)))
+        self._data.load(state)
         self._step = int(state["step"])
 
     def close(self) -> None:
         self._stop()
 
-    def _open(self, opened: Sequence[ChunkRange] = ()) -> list[ChunkRange]:
-        return open_datasets(self.mixture.names, opened, seq_len=self.seq_len, split=self._split, holdout=self._holdout)
+    def __getstate__(self) -> dict[str, Any]:
+        """Goes to another process as it stands, without the thread, its buffers and the event log."""
+        waits = Waits(None, tokens=self.local_batch_size * self.seq_len)
+        return {**self.__dict__, "_feed": None, "_lent": None, "_waits": waits}
 
-    def _sampler(self) -> Sampler:
-        sizes = [dataset.count for dataset in self._datasets]
-        return Sampler(self.mixture, sizes, seed=self.seed, shuffle=self.shuffle)
+    def _share(self) -> slice:
+        part = self.local_batch_size
+        return slice(self.rank * part, (self.rank + 1) * part)
 
     def _start(self) -> Feed:
-        part = self.local_batch_size
-        share = slice(self.rank * part, (self.rank + 1) * part)
-        gatherer = Gatherer(
-            self._sampler(), self._datasets, seq_len=self.seq_len, batch_size=self.batch_size, share=share
-        )
-        buffers = [np.zeros((part, self.seq_len + 1), self.dtype) for _ in range(self.prefetch + 1)]
-        feed = Feed(gatherer, buffers, self._step, with_boundaries=self._documents)
+        # One for the thread beside those that are filled and those that are held, so that a caller always finds one.
+        buffers: list[NDArray[Any]] = [
+            allocate((self.local_batch_size, self.seq_len + 1), self.dtype, pin=self.pin)
+            for _ in range(self.prefetch + self._held + 1)
+        ]
+        feed = self._data.start(self._step, self._share(), buffers, with_boundaries=self.documents)
         weakref.finalize(self, feed.stop)
         return feed
 
     def _stop(self) -> None:
         if self._feed is not None:
             self._feed.stop()
-            self._feed = None
+        self._feed = self._lent = None
 
 
-def _renamed(mixture: Mixture, names: dict[str, str]) -> Mixture:
-    """The same mixture where the data has moved: datasets are known by their fingerprints, not by their paths."""
-
-    def moved(shares: Any) -> Any:
-        return {names[k]: v for k, v in shares.items()} if isinstance(shares, dict) else [names[k] for k in shares]
-
-    changes = {sample: moved(shares) for sample, shares in mixture.changes.items()}
-    return Mixture(changes.pop(0), changes=changes)
-
-
-def _check(
-    seq_len: int, batch_size: int, rank: int, world_size: int, dtype: str, prefetch: int, holdout: float
-) -> None:
-    for name, value in (
-        ("seq_len", seq_len),
-        ("batch_size", batch_size),
-        ("world_size", world_size),
-        ("prefetch", prefetch),
-    ):
+def _check_sizes(**sizes: int) -> None:
+    for name, value in sizes.items():
         if value < 1:
             raise UsageError(f"{name} {value}: it must be at least 1.")
+
+
+def _check_ranks(batch_size: int, rank: int, world_size: int) -> None:
     if not 0 <= rank < world_size:
         raise UsageError(f"rank {rank}: with a world size of {world_size} ranks are 0 to {world_size - 1}.")
     if batch_size % world_size:
@@ -194,15 +223,8 @@ def _check(
             f"batch_size {batch_size} counts the sequences of all ranks and cannot be shared by {world_size} of them. "
             f"Take a multiple of {world_size}."
         )
-    if dtype not in DTYPES:
-        raise UsageError(f"dtype {dtype!r}: it must be one of {', '.join(DTYPES)}.")
-    if not 0 <= holdout < 1:
-        raise UsageError(f"holdout {holdout}: it must be at least 0 and less than 1; 0.01 sets a hundredth aside.")
 
 
-def _check_dtype(datasets: Sequence[ChunkRange], dtype: str) -> None:
-    largest = max(dataset.store.vocab_size for dataset in datasets)
-    if dtype == "uint16" and largest > 1 << 16:
-        raise UsageError(
-            f"dtype uint16 holds ids below 65,536, but the vocabulary has {largest:,}. Use int32 or int64."
-        )
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"{name} {value!r}: it must be one of {', '.join(choices)}.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -31,6 +32,7 @@ def main() -> None:
     large = make_corpus(args.work / f"corpus-{args.megabytes:g}", args.megabytes, args.corpus)
     sizes = {"small": text_bytes(small["jsonl"]) / 1e6, "large": text_bytes(large["jsonl"]) / 1e6}
     rows: dict[tuple[str, ...], list[Outcome]] = defaultdict(list)
+    compile_first(args, small)
     for number in range(args.rounds):
         for name, path in args.tokenizer:
             run_round(args, number, name, path, small, large, rows)
@@ -63,6 +65,18 @@ def parse() -> argparse.Namespace:
     return args
 
 
+def compile_first(args: argparse.Namespace, small: dict[str, list[Path]]) -> None:
+    """One run that is not counted, so that Python keeps the bytecode of all modules, as it does on a user's machine.
+
+    With PYTHONDONTWRITEBYTECODE set, a package that was installed without bytecode is compiled anew at every start:
+    0.2 s for each process of headrace, and nothing for rivals whose installer had compiled them.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for kind in args.kinds:
+        note(-1, f"headrace {kind}, not counted")
+        run_headrace(small[kind], args.tokenizer[0][1], args.work / "out", max(args.workers))
+
+
 def named(text: str) -> tuple[str, str]:
     name, _, path = text.partition("=")
     return name, path or name
@@ -89,16 +103,34 @@ def run_round(
                 outcome = run_rival(rival, args.rivals / "bin" / "python", files, path, out, workers)
                 if outcome is not None:
                     rows[name, kind, str(workers), rival, size].append(outcome)
-    note(number, f"bare engine {name}")
-    rows[name, "memory", "1", "bare engine", "large"].append(bare_engine(large["jsonl"], path))
+    for workers in args.workers:
+        note(number, f"bare engine {name} x{workers}")
+        outcome = bare_engines(large["jsonl"], path, workers)
+        rows[name, "memory", str(workers), "bare engine", "large"].append(outcome)
 
 
-def bare_engine(files: list[Path], tokenizer: str) -> Outcome:
-    """The engine that a run would choose, on texts that are in memory already, one core."""
-    command = [sys.executable, str(Path(__file__).parent / "bare_engine.py"), tokenizer, *map(str, files)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    result = json.loads(done.stdout)
-    return Outcome(result["seconds"], 0.0, result["tokens"])
+def bare_engines(files: list[Path], tokenizer: str, count: int) -> Outcome:
+    """The engine that a run would choose, on texts that are in memory already, in as many processes as workers."""
+    script = [sys.executable, str(Path(__file__).parent / "bare_engine.py"), tokenizer, *map(str, files)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    engines = [subprocess.Popen([*script, "--part", f"{part}/{count}"], **pipes) for part in range(count)]
+    if count > 1:
+        for engine in engines:
+            engine.stdout.readline()  # it is ready
+    results = [json.loads(text) for text in together(engines)]
+    return Outcome(max(r["seconds"] for r in results), 0.0, sum(r["tokens"] for r in results))
+
+
+def together(engines: list[subprocess.Popen[str]]) -> list[str]:
+    for engine in engines:
+        assert engine.stdin is not None
+        engine.stdin.write("go\n")
+        engine.stdin.flush()
+    texts = [engine.communicate()[0] for engine in engines]
+    for engine in engines:
+        if engine.returncode:
+            raise subprocess.CalledProcessError(engine.returncode, engine.args)
+    return texts
 
 
 def row(key: tuple[str, ...], outcomes: list[Outcome], sizes: dict[str, float]) -> dict[str, Any]:

@@ -26,7 +26,9 @@ LAYERS = [
 DEPTH = {part: depth for depth, line in enumerate(LAYERS) for part in line}
 
 TORCH_PARTS = {"models", "training", "diagnosis"}
-TORCH_FILES = {"loading/device.py"}
+TORCH_FILES = {"loading/device.py"} | {
+    f"loading/adapters/{name}.py" for name in ("dataset", "layouts", "lightning", "trainer")
+}
 NAMELESS = {"utils", "util", "helpers", "helper", "common", "misc"}
 MAX_LINES = 400
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Creates the rivals' own environment: setup.sh FOLDER [PYTHON]. Theirs is apart from Headrace's, whose versions
-# must not be bent to fit them.
+# Creates the rivals' own environments: setup.sh FOLDER [PYTHON]. Theirs are apart from Headrace's, whose versions
+# must not be bent to fit them. MosaicML Streaming wants numpy below 2.2 and gets FOLDER/streaming to itself.
 set -euo pipefail
 
-folder=${1:?usage: setup.sh FOLDER [PYTHON]}
+folder=$(realpath -m "${1:?usage: setup.sh FOLDER [PYTHON]}")
 here=$(cd "$(dirname "$0")" && pwd)
 
 "${2:-python3}" -m venv "$folder"
@@ -12,4 +12,13 @@ here=$(cd "$(dirname "$0")" && pwd)
 "$folder/bin/pip" install -r "$here/requirements.txt"
 # Without its dependencies: the indexed dataset needs only torch and numpy, the rest is for training.
 "$folder/bin/pip" install --no-deps megatron-core==0.16.1
-"$folder/bin/python" -W ignore -c "import datasets, datatrove, gigatoken, megatron.core.datasets.indexed_dataset"
+"$folder/bin/python" -W ignore -c "import datasets, datatrove, gigatoken, megatron.core.datasets.gpt_dataset"
+"$folder/bin/python" -W ignore -c "import grain, litdata, torchdata.stateful_dataloader"
+
+torch=$(grep '^torch==' "$here/requirements.txt")
+"${2:-python3}" -m venv "$folder/streaming"
+"$folder/streaming/bin/pip" install "$torch"
+# torch is named again, or pip may take another one to please torchvision.
+"$folder/streaming/bin/pip" install "$torch" mosaicml-streaming==0.13.0
+# Through the module, which knows that torchvision's operators may be missing.
+cd "$here/.." && "$folder/streaming/bin/python" -W ignore -c "import loading_rivals.mosaic"

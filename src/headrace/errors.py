@@ -7,6 +7,7 @@ HeadraceError              exit code 1
 ├── DataRejected           3   too many bad records, or a damaged file
 ├── StoreError             1   a dataset on disk that is not what its manifest says
 ├── WorkerDied             1   a task whose worker ended again and again
+├── TrainingFailed         1   a run that cannot go on as it is: a loss that is no number, out of memory
 ├── OutOfSpace             1   the disk is full
 ├── Busy                   1   another process holds the output folder
 ├── Interrupted            75  stopped half-way; the same command goes on
@@ -43,6 +44,10 @@ class StoreError(HeadraceError):
 
 
 class WorkerDied(HeadraceError):
+    pass
+
+
+class TrainingFailed(HeadraceError):
     pass
 
 

@@ -104,6 +104,10 @@ class Loader:
     def vocab_size(self) -> int:
         return self._data.vocab_size
 
+    def has_split(self, split: str) -> bool:
+        """Whether every dataset has documents of this split."""
+        return self._data.has_split(split)
+
     def __iter__(self) -> Iterator[Batch]:
         return self
 

@@ -39,6 +39,9 @@ class PreparedData:
     def chunks(self) -> int:
         return sum(dataset.count for dataset in self.datasets)
 
+    def has_split(self, split: str) -> bool:
+        return all(any(shard.documents for shard in data.store.metadata.of_split(split)) for data in self.datasets)
+
     def progress(self, step: int) -> list[Progress]:
         return self._sampler().progress(step * self.batch_size)
 

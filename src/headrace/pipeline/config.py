@@ -14,6 +14,7 @@ ENGINES = ("auto", "reference", "gigatoken", "fastokens")
 PACKINGS = ("concat", "best-fit")
 VERIFY = ("sample", "full", "none")
 DTYPES = ("auto", "uint16", "int32")
+LEAST_TASK = 8 << 20  # input bytes; below, the overhead of a task shows, and a whole run needs no worker processes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,9 @@ from headrace.errors import DataRejected
 from headrace.files import write_atomically
 from headrace.packing import best_fit, save_plan
 from headrace.pipeline.config import PrepareConfig
+from headrace.pipeline.counts import Counts
 from headrace.pipeline.plan import Plan
-from headrace.pipeline.results import Counts, TaskResult
+from headrace.pipeline.results import TaskResult
 from headrace.pipeline.workfolder import WorkFolder
 from headrace.storage import TRAIN, VAL, Metadata, Shard, TokenizerInfo, TokenStore, split_lengths, write_metadata
 from headrace.tokenizers import Tokenizer

@@ -10,22 +10,20 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
 from headrace.errors import WorkerDied
+from headrace.pipeline.launch import Waiting, WorkerProcess
 from headrace.pipeline.plan import Task
 from headrace.pipeline.process import attempt
 from headrace.pipeline.results import Advanced, Job, Message, Order, RunTask
 from headrace.pipeline.worker import TaskRunner
 from headrace.tokenizers import Tokenizer
 
-WORKER = "from headrace.pipeline.process import main; main()"  # not -m, which would load that module twice
 ATTEMPTS = 3  # a task whose worker dies is done again twice
 STOP_SECONDS = 3.0
 
@@ -46,18 +44,10 @@ def run_inline(job: Job, tasks: Sequence[Task], engine: str, tokenizer: Tokenize
 class Worker:
     """A process, the task it has, and what it has written so far of its next message."""
 
-    def __init__(self, log: IO[bytes]) -> None:
+    def __init__(self, started: WorkerProcess) -> None:
         self.task: Task | None = None
-        self.log = log
         self._held = b""
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", WORKER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env=_environment(),
-            start_new_session=True,  # Ctrl-C reaches the parent alone, which then stops the workers in order
-        )
+        self._started, self.process = started, started.process
         assert self.process.stdout is not None
         self.out = self.process.stdout.fileno()
 
@@ -82,26 +72,26 @@ class Worker:
             return f"was ended by {signal.Signals(-status).name}"
         return f"ended with exit code {status}"
 
+    def said(self) -> bytes:
+        return self._started.said()
+
     def last_words(self) -> str:
-        self.log.seek(0)
-        lines = self.log.read().decode("utf-8", "replace").strip().splitlines()
+        lines = self.said().decode("utf-8", "replace").strip().splitlines()
         return "\n".join(lines[-5:])
 
     def close(self) -> None:
-        for pipe in (self.process.stdin, self.process.stdout, self.log):
-            with contextlib.suppress(OSError, AttributeError):
-                pipe.close()  # type: ignore[union-attr]
+        self._started.close()
 
 
 class Pool:
     """Worker processes for one run. They start, and load the job's engine, while the caller is still at the gate."""
 
-    def __init__(self, job: Job, size: int) -> None:
-        self._job = job
+    def __init__(self, job: Job, size: int, waiting: Waiting) -> None:
+        self._job, self._waiting = job, waiting
         self._selector = selectors.DefaultSelector()
         self._attempts: dict[int, int] = {}
         self._queue: deque[Task] = deque()
-        self._started = 0
+        self._deaths = 0
         self._workers: list[Worker] = []
         for _ in range(size):
             self._start()
@@ -131,9 +121,7 @@ class Pool:
         self._selector.close()
 
     def _start(self) -> None:
-        self._started += 1
-        log = open(Path(self._job.parts) / f"worker-{self._started}.log", "w+b")  # noqa: SIM115 - closed with it
-        worker = Worker(log)
+        worker = Worker(self._waiting.take())
         worker.order(self._job)
         self._workers.append(worker)
         self._selector.register(worker.out, selectors.EVENT_READ, worker)
@@ -158,6 +146,7 @@ class Pool:
     def _bury(self, worker: Worker) -> None:
         """A worker died: put its task back at the head of the queue and start another, unless that was the last try."""
         how, words, task = worker.end(), worker.last_words(), worker.task
+        self._keep_log(worker)
         self._selector.unregister(worker.out)
         self._workers.remove(worker)
         worker.close()
@@ -172,9 +161,7 @@ class Pool:
         self._queue.appendleft(task)
         self._start()
 
-
-def _environment() -> dict[str, str]:
-    """Workers import the same headrace as this process, wherever it was found."""
-    home = str(Path(__file__).parents[2])
-    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    def _keep_log(self, worker: Worker) -> None:
+        self._deaths += 1
+        with contextlib.suppress(OSError):  # a full disk is no reason to hide how the worker died
+            (Path(self._job.parts) / f"worker-{self._deaths}.log").write_bytes(worker.said())

@@ -11,14 +11,13 @@ from typing import Any
 import msgspec
 
 from headrace.errors import UsageError
-from headrace.pipeline.config import PrepareConfig
+from headrace.pipeline.config import LEAST_TASK, PrepareConfig
 from headrace.sources import ReadOptions, Source, Span
 from headrace.storage import SourceInfo, dtype_for
 from headrace.tokenizers import Tokenizer
 
-# 64 tasks keep many workers evenly busy; below 8 MiB the overhead of a task shows, above 256 MiB too much is lost
-# when a run is stopped.
-TASKS_WANTED, LEAST_TASK, LARGEST_TASK = 64, 8 << 20, 256 << 20
+# 64 tasks keep many workers evenly busy; above 256 MiB too much is lost when a run is stopped.
+TASKS_WANTED, LARGEST_TASK = 64, 256 << 20
 
 
 class Task(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -6,6 +6,7 @@ a dead parent is seen as the end of stdin, and a crashed worker takes nothing wi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -16,7 +17,8 @@ from typing import BinaryIO
 import msgspec
 
 from headrace.errors import HeadraceError
-from headrace.pipeline.results import Advanced, Counts, Differs, Failed, Job, Message, Order, RunTask, Stages
+from headrace.pipeline.counts import Counts, Stages
+from headrace.pipeline.results import Advanced, Differs, Failed, Job, Message, Order, RunTask
 from headrace.pipeline.worker import EngineDiffers, Report, TaskRunner
 from headrace.tokenizers.fast import one_thread_each
 
@@ -70,12 +72,19 @@ def serve(orders: BinaryIO, out: BinaryIO) -> None:
             send(attempt(runner, order, send))
 
 
+def _import_ahead() -> None:
+    """30-50 ms that most jobs need, while the parent plans; if it fails, loading the engine says why."""
+    with contextlib.suppress(Exception):
+        import gigatoken  # noqa: F401
+
+
 def main() -> None:
     one_thread_each()
     # Native code may print to stdout, so the messages get a descriptor of their own.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
+        _import_ahead()
         serve(sys.stdin.buffer, out)
     except (KeyboardInterrupt, BrokenPipeError):
         os._exit(130)

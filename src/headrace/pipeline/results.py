@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from headrace.pipeline.counts import Counts, Stages
 from headrace.pipeline.plan import Task
 from headrace.sources import ReadOptions
 from headrace.storage import TRAIN, Shard
@@ -26,32 +27,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     verify: str
     batch_size: int | None
     sha256: bool
-
-
-class Stages(msgspec.Struct):
-    """Seconds by stage."""
-
-    read: float = 0.0
-    tokenize: float = 0.0
-    verify: float = 0.0
-    write: float = 0.0
-
-    def add(self, other: Stages) -> None:
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-class Counts(msgspec.Struct):
-    documents: int = 0
-    rejects: int = 0
-    input_bytes: int = 0
-    text_bytes: int = 0
-    tokens: int = 0
-    verified: int = 0
-
-    def add(self, other: Counts) -> None:
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class TaskResult(msgspec.Struct, frozen=True, kw_only=True):

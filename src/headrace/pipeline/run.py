@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 import headrace.errors
 from headrace.errors import HeadraceError, SourceNotFound
 from headrace.files import Syncer
-from headrace.pipeline.config import PrepareConfig
+from headrace.pipeline.config import LEAST_TASK, PrepareConfig
 from headrace.pipeline.finish import check_rejects, finish
 from headrace.pipeline.gate import Choice, Gate, decide, likely_engine
+from headrace.pipeline.launch import Waiting
 from headrace.pipeline.local import Pool, run_inline
-from headrace.pipeline.plan import LEAST_TASK, Plan, Task, make_plan
-from headrace.pipeline.progress import Observer, Progress, Silent, Tracker
+from headrace.pipeline.plan import Plan, Task, make_plan
+from headrace.pipeline.progress import Observer, Progress
 from headrace.pipeline.results import Differs, Failed, Finished, Job, Message, TaskResult
+from headrace.pipeline.tracker import Tracker
 from headrace.pipeline.workfolder import EVENTS, WorkFolder
 from headrace.sources import Source, open_source
 from headrace.storage import TokenStore
@@ -26,17 +27,8 @@ from headrace.telemetry import EventLog
 from headrace.tokenizers import Tokenizer, load_tokenizer
 
 
-def prepare(
-    source: str | Path | Sequence[str | Path], *, out: str | Path, observer: Observer | None = None, **settings: Any
-) -> TokenStore:
-    """Tokenize once: text by path, glob, folder, URL or catalogue name into the dataset folder `out`.
-
-    The settings are the fields of PrepareConfig. Stopped at any moment, the same call goes on where it was.
-    """
-    return run_prepare(PrepareConfig(source=source, out=out, **settings), observer or Silent())
-
-
-def run_prepare(config: PrepareConfig, observer: Observer) -> TokenStore:
+def run(config: PrepareConfig, observer: Observer, waiting: Waiting) -> TokenStore:
+    """A whole run, in the worker processes that wait for it already."""
     tokenizer, plan = plan_for(config)
     work = WorkFolder(config.folder)
     work.create()
@@ -46,7 +38,7 @@ def run_prepare(config: PrepareConfig, observer: Observer) -> TokenStore:
         if work.complete:
             return _already_there(config, plan, work, observer)
         work.begin(plan.identity)
-        return Run(config, plan, tokenizer, work, observer).run()
+        return Run(config, plan, tokenizer, work, observer, waiting).run()
 
 
 def plan_for(config: PrepareConfig) -> tuple[Tokenizer, Plan]:
@@ -84,10 +76,16 @@ class Run:
     """One run of a plan, from whatever is finished already to the manifest."""
 
     def __init__(
-        self, config: PrepareConfig, plan: Plan, tokenizer: Tokenizer, work: WorkFolder, observer: Observer
+        self,
+        config: PrepareConfig,
+        plan: Plan,
+        tokenizer: Tokenizer,
+        work: WorkFolder,
+        observer: Observer,
+        waiting: Waiting,
     ) -> None:
         self._config, self._plan, self._tokenizer, self._work = config, plan, tokenizer, work
-        self._observer = observer
+        self._observer, self._waiting = observer, waiting
         self._events = EventLog(work.path / EVENTS)
         self._results = work.results()
         self._syncer = Syncer(config.folder)
@@ -118,9 +116,12 @@ class Run:
     def _start_workers(self) -> Pool | None:
         """None for a job so small that it is done in this process."""
         tasks = len(self._tasks_left())
-        if self._plan.total_bytes <= LEAST_TASK or not tasks:
-            return None
-        return Pool(self._job(), min(self._config.worker_count, tasks))
+        try:
+            if self._plan.total_bytes <= LEAST_TASK or not tasks:
+                return None
+            return Pool(self._job(), min(self._config.worker_count, tasks), self._waiting)
+        finally:
+            self._waiting.stop()
 
     def _say_resumed(self) -> None:
         if self._results:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from headrace.documents import DocumentBatch
 from headrace.files import disk_full_named
 from headrace.pipeline.assemble import documents_within, join_documents, val_documents
+from headrace.pipeline.counts import Counts, Stages
 from headrace.pipeline.plan import Task
-from headrace.pipeline.results import Counts, Finished, Job, Stages, TaskResult
+from headrace.pipeline.results import Finished, Job, TaskResult
 from headrace.sources import read_spans
 from headrace.storage import TRAIN, VAL, Shard, ShardWriter
 from headrace.tokenizers import Engine, Tokenizer, Unsupported, load_tokenizer, open_engine

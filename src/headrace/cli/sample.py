@@ -1,0 +1,70 @@
+"""headrace sample"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from headrace.cli.output import err_console, json_option, print_json
+from headrace.errors import UsageError
+
+
+@click.command(short_help="Let a trained model write.")
+@click.argument("run", type=click.Path())
+@click.option("-p", "--prompt", multiple=True, help="How the text begins; may be repeated.")
+@click.option("-n", "--max-new-tokens", type=click.IntRange(1), default=200, show_default=True)
+@click.option("--temperature", type=click.FloatRange(0), default=0.8, show_default=True, help="0: the likeliest token.")
+@click.option("--top-k", type=click.IntRange(1), help="Only among the k likeliest.")
+@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), help="Only among the likeliest with this share.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--checkpoint", default="latest", show_default=True, help="latest, best or a step.")
+@click.option("--device", default="auto", show_default=True)
+@json_option
+def sample(run: str, prompt: tuple[str, ...], checkpoint: str, device: str, as_json: bool, **settings: Any) -> None:
+    """Continue each prompt with the model of RUN.
+
+    \b
+    headrace sample runs/transformer-micro-python-stdlib --prompt 'def main('
+    """
+    from headrace.training import load_run
+
+    saved = load_run(run, checkpoint=_which(checkpoint), device=device)
+    if not hasattr(saved.model, "generate"):
+        raise UsageError(f"The model of {run} has no generate(tokens, count): it cannot write text.")
+    texts, started = [], time.perf_counter()
+    for text in prompt or ("",):
+        texts.append(_continue(saved, text, settings))
+        if not as_json:
+            click.echo(click.style(text, bold=True) + texts[-1] + "\n")
+    seconds = time.perf_counter() - started
+    if as_json:
+        pairs = [{"prompt": text, "text": found} for text, found in zip(prompt or ("",), texts, strict=True)]
+        print_json({"step": saved.manifest.step, "seconds": round(seconds, 3), "samples": pairs})
+    else:
+        count = settings["max_new_tokens"] * len(texts)
+        err_console().print(f"[dim]step {saved.manifest.step:,}, {count / seconds:,.0f} tokens/s[/]")
+
+
+def _which(checkpoint: str) -> str | int:
+    if checkpoint in ("latest", "best"):
+        return checkpoint
+    if not checkpoint.isdecimal():
+        raise UsageError(f"--checkpoint {checkpoint}: it must be latest, best or a step such as 1000.")
+    return int(checkpoint)
+
+
+def _continue(saved: Any, prompt: str, settings: dict[str, Any]) -> str:
+    import torch
+
+    tokenizer, eos = saved.tokenizer, saved.tokenizer.special.eos
+    ids = tokenizer.reference().encode([prompt.encode()])[0].tolist() or [eos or 0]  # a text begins where one has ended
+    tokens = torch.tensor([ids], device=saved.device)
+    stop = [] if eos is None else [eos]
+    count, rest = settings["max_new_tokens"], {k: v for k, v in settings.items() if k != "max_new_tokens"}
+    made = saved.model.generate(tokens, count, stop_ids=stop, **rest)[0, len(ids) :].tolist()
+    if stop and stop[0] in made:
+        made = made[: made.index(stop[0])]
+    text: str = tokenizer.decode(made)
+    return text

@@ -1,0 +1,214 @@
+"""headrace train"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli.output import amount, duration, facts, json_option, out_console, print_json
+from headrace.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from headrace.training import Recipe, Trainer, TrainResult
+
+TEST = {"size": "nano", "steps": 20, "batch_size": 4, "seq_len": 128, "eval_every": 10, "log_every": 5}
+
+
+@click.command(short_help="Train a model on prepared tokens, or on text as it is.")
+@click.argument("data", nargs=-1, metavar="[DATA]...")
+@click.option("--data", "more_data", multiple=True, metavar="DIR[=WEIGHT]", help="A prepared dataset; may be repeated.")
+@click.option("--dataset", help="A catalogue name: data/NAME with --pretokenized, live text without.")
+@click.option("--pretokenized", is_flag=True, help="Train on what 'headrace prepare --dataset NAME' made.")
+@click.option("--text", multiple=True, metavar="SOURCE", help="Raw text, tokenized while training runs.")
+@click.option("-t", "--tokenizer", default="headrace-32k", show_default=True, help="For live text.")
+@click.option("-m", "--model", default="transformer", show_default=True, help="Its name, or module:function.")
+@click.option("--size", "--config", help="nano micro tiny small medium large xlarge.  [default: micro]")
+@click.option("-o", "--out", "--output", type=click.Path(), help="Run folder.  [default: runs/MODEL-SIZE-DATA]")
+@click.option("--seq-len", "--tokens-per-chunk", type=int, help="Tokens per sequence.  [default: the data's chunk size]")
+@click.option("--batch-size", type=int, help="Sequences per forward pass.  [default: 16]")
+@click.option("--gradient-accumulation", type=int, default=1, show_default=True, help="Forward passes per step.")
+@click.option("--steps", "--max-steps", type=int, help="Changes of the weights.")
+@click.option("--epochs", type=float, help="Times through the data.  [default: 1, without --steps]")
+@click.option("--max-chunks", type=int, help="Train on so many sequences only.")
+@click.option("--lr", "--learning-rate", type=float, default=1e-3, show_default=True)
+@click.option("--schedule", type=click.Choice(["cosine", "wsd", "linear", "constant"]), default="cosine", show_default=True)
+@click.option("--warmup", type=int, help="Steps.  [default: a fiftieth of the run]")
+@click.option("--optimizer", type=click.Choice(["adamw", "adamw8bit", "muon"]), default="adamw", show_default=True)
+@click.option("--use-8bit-optim", is_flag=True, help="The same as --optimizer adamw8bit.")
+@click.option("--weight-decay", type=float, default=0.1, show_default=True)
+@click.option("--clip", type=float, default=1.0, show_default=True, help="Largest norm of the gradients; 0 for none.")
+@click.option("--mixed-precision", "--precision", is_flag=False, flag_value="auto", default="auto", show_default=True,
+              type=click.Choice(["auto", "fp32", "bf16", "fp16"]), help="auto: bf16 on a GPU that has it, else fp32.")  # fmt: skip
+@click.option("--compile/--no-compile", default=None, help="torch.compile.  [default: on a GPU]")
+@click.option("--checkpoint-activations", is_flag=True, help="Compute activations twice instead of keeping them.")
+@click.option("--documents", is_flag=True, help="Attention does not cross document boundaries.")
+@click.option("--packing", type=click.Choice(["concat", "best-fit"]), default="concat", show_default=True)
+@click.option("--holdout", type=float, default=0.01, show_default=True, help="Share for validation, if data has none.")
+@click.option("-j", "--num-workers", "--workers", type=int, help="Threads that tokenize live text.")
+@click.option("--device", default="auto", show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--log-every", type=int, help="Steps.  [default: 10]")
+@click.option("--eval-every", type=int, help="Steps.  [default: a tenth of the run]")
+@click.option("--eval-batches", type=int, default=16, show_default=True)
+@click.option("--checkpoint-every", type=int, help="Steps.  [default: with every evaluation]")
+@click.option("--keep-last", type=int, default=3, show_default=True, help="Checkpoints to keep, beside the best.")
+@click.option("--nonfinite", type=click.Choice(["stop", "skip"]), default="stop", show_default=True,
+              help="What to do when a loss is no number.")  # fmt: skip
+@click.option("--tensorboard/--no-tensorboard", default=True, help="Write TensorBoard files.  [default: yes]")
+@click.option("--wandb", metavar="PROJECT", help="Also log to Weights & Biases.")
+@click.option("--test", is_flag=True, help="A small model for a few steps, to see that everything works.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more; with live text, one line per tokenized group.")
+@click.option("--force", is_flag=True, help="Start the run over; deletes only what a run writes.")
+@json_option
+def train(as_json: bool, force: bool, **options: Any) -> None:
+    """Train on DATA, folders that 'headrace prepare' made, mixed by weight: DIR=0.8 DIR=0.2.
+
+    \b
+    headrace train data/python-stdlib                    a small transformer, on any machine
+    headrace train data/web=0.8 data/code=0.2 --size small --compile
+    headrace train --text corpus/*.jsonl --steps 500     no prepare step
+
+    Stop it at any moment; the same command goes on where it was.
+    """
+    from headrace.cli.train_view import TrainView
+    from headrace.training import Recorder, build_trainer
+
+    recipe = recipe_of(options)
+    out = Path(recipe.train["out"])
+    view = TrainView(quiet=as_json)
+    trainer = build_trainer(recipe, force=force, report=view.say)
+    recorder = Recorder(out, tensorboard=options["tensorboard"], wandb_project=options["wandb"])
+    trainer.listen(recorder)
+    trainer.listen(view)
+    with recorder, view:
+        result = trainer.run()
+    if as_json:
+        print_json(summary(result, trainer))
+    else:
+        show_result(result, trainer)
+
+
+def recipe_of(options: dict[str, Any]) -> Recipe:
+    """The run that these options describe."""
+    from headrace.training import Recipe, default_precision, pick_device
+
+    if options["test"]:
+        options = {**options, **{name: value for name, value in TEST.items() if options.get(name) is None}}
+    data, name = data_of(options)
+    size = options["size"] or "micro"
+    device = pick_device(options["device"])
+    precision = options["mixed_precision"]
+    settings = {
+        "out": options["out"] or str(Path("runs") / f"{options['model'].split(':')[0]}-{size}-{name}"),
+        "optimizer": "adamw8bit" if options["use_8bit_optim"] else options["optimizer"],
+        "precision": default_precision(device) if precision == "auto" else precision,
+        "compile": "auto" if options["compile"] is None else options["compile"],
+        "log_every": options["log_every"] or 10,
+    }
+    same = (
+        "gradient_accumulation lr schedule warmup weight_decay clip device eval_every eval_batches checkpoint_every "
+        "keep_last nonfinite tensorboard wandb checkpoint_activations"
+    )
+    return Recipe(
+        data=data,
+        model=options["model"],
+        size=size,
+        seq_len=options["seq_len"],
+        batch_size=options["batch_size"] or 16,
+        steps=options["steps"],
+        epochs=options["epochs"],
+        max_chunks=options["max_chunks"],
+        documents=options["documents"],
+        packing=options["packing"],
+        holdout=options["holdout"],
+        seed=options["seed"],
+        train={**settings, **{key: options[key] for key in same.split()}},
+    )
+
+
+def data_of(options: dict[str, Any]) -> tuple[Any, str]:
+    """What to train on, and a short name for it."""
+    folders = [*options["data"], *options["more_data"]]
+    if options["dataset"] and options["pretokenized"]:
+        folders.append(pretokenized(options["dataset"]))
+    if options["text"] or (options["dataset"] and not options["pretokenized"]):
+        return live_text(options, folders)
+    if not folders:
+        raise UsageError(
+            "No DATA given. Prepare some and name its folder: headrace prepare python-stdlib && "
+            "headrace train data/python-stdlib. Or train on text as it is: headrace train --text FILE"
+        )
+    mix = dict(weighted(folder) for folder in folders)
+    for folder in mix:
+        need_dataset(folder)
+    name = Path(next(iter(mix))).name
+    if all(weight is None for weight in mix.values()):
+        return list(mix), name
+    missing = [folder for folder, weight in mix.items() if weight is None]
+    if missing:
+        raise UsageError(f"{missing[0]} has no weight and others have one. Give every dataset one: {missing[0]}=0.5")
+    return mix, name
+
+
+def weighted(text: str) -> tuple[str, float | None]:
+    """DIR=0.8 -> (DIR, 0.8); a folder whose name has a '=' is meant as it is written."""
+    folder, sign, weight = text.rpartition("=")
+    if not sign or Path(text).exists():
+        return text, None
+    try:
+        return folder, float(weight)
+    except ValueError:
+        raise UsageError(f"{text!r}: {weight!r} is no weight. Write DIR=0.8, or just DIR.") from None
+
+
+def pretokenized(name: str) -> str:
+    from headrace.cli.prepare import default_folder
+
+    return name if (Path(name) / "metadata.json").exists() else default_folder(name)
+
+
+def need_dataset(folder: str) -> None:
+    if not (Path(folder) / "metadata.json").exists() and not (Path(folder) / ".headrace").exists():
+        raise StoreError(f"No chunks found in {folder}. Make them with: headrace prepare {Path(folder).name} --out {folder}")
+
+
+def live_text(options: dict[str, Any], folders: list[str]) -> tuple[Any, str]:
+    from headrace.loading.live import LiveText
+
+    if folders:
+        raise UsageError(f"{folders[0]} is prepared and --text is not: train on one kind, or prepare the text too.")
+    sources = [*options["text"], *([options["dataset"]] if options["dataset"] else [])]
+    live = LiveText(
+        sources, tokenizer=options["tokenizer"], threads=options["num_workers"], verbose=options["verbose"]
+    )
+    return live, Path(sources[0]).name.split(".")[0] or "text"
+
+
+def summary(result: TrainResult, trainer: Trainer) -> dict[str, Any]:
+    return {
+        "out": str(result.out),
+        "step": result.step,
+        "tokens": result.tokens,
+        "loss": result.loss,
+        "val_loss": result.val_loss,
+        "seconds": round(trainer.seconds, 3),
+        "tokens_per_second": round(result.tokens / trainer.seconds, 1) if trainer.seconds else None,
+        "device": str(trainer.device),
+    }
+
+
+def show_result(result: TrainResult, trainer: Trainer) -> None:
+    import math
+
+    rate = result.tokens / trainer.seconds if trainer.seconds else 0.0
+    rows = [
+        ("steps", f"{result.step:,}, {amount(result.tokens)} tokens in {duration(trainer.seconds)}"),
+        ("rate", f"{rate:,.0f} tokens/s"),
+        ("loss", f"{result.loss:.4f}"),
+    ]
+    if result.val_loss is not None:
+        rows.append(("validation", f"{result.val_loss:.4f}, perplexity {math.exp(result.val_loss):,.1f}"))
+    rows += [("run", str(result.out)), ("next", f"headrace sample {result.out} --prompt 'def '")]
+    out_console().print(facts(rows))

@@ -1,0 +1,332 @@
+"""Trainer: a loop that never waits.
+
+Inside a step nothing asks the device for a number. Losses and norms stay there and are read one logging interval late,
+batches are copied ahead beside the computation, checkpoints are written in the background.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from headrace.errors import Interrupted
+from headrace.loading import Loader
+from headrace.loading.device import DeviceBatch, DeviceFeeder
+from headrace.tokenizers import Tokenizer
+from headrace.training import evaluation
+from headrace.training.backend import seed_everything, setup_backend
+from headrace.training.checkpoint import Checkpoints
+from headrace.training.compile import maybe_compile, run_guarded
+from headrace.training.config import TrainConfig
+from headrace.training.hardware import Usage, peak_flops, pick_device
+from headrace.training.late import Interval, LateReader
+from headrace.training.optimizer import build_optimizer
+from headrace.training.precision import build_precision
+from headrace.training.randomness import restore_rng, rng_state
+from headrace.training.schedule import learning_rate
+from headrace.training.spans import SpanClock
+from headrace.training.stopping import StopRequest
+from headrace.training.troubles import explained, nonfinite
+
+Listener = Callable[[dict[str, Any]], None]
+
+
+class TrainResult(NamedTuple):
+    step: int
+    tokens: int
+    loss: float  # mean over the last logging interval
+    val_loss: float | None
+    out: Path
+
+
+class Trainer:
+    """Trains a model on a loader's batches. `run` again in the same folder goes on where it was."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loader: Loader,
+        config: TrainConfig,
+        *,
+        val_loader: Loader | None = None,
+        tokenizer: Tokenizer | None = None,
+        listeners: tuple[Listener, ...] = (),
+        describe: dict[str, Any] | None = None,
+    ) -> None:
+        self.config, self.loader, self.val_loader, self.tokenizer = config, loader, val_loader, tokenizer
+        self.device = pick_device(config.device)
+        setup_backend(self.device)
+        seed_everything(config.seed)
+        self.model = model.to(self.device)
+        self._listeners, self._description = list(listeners), describe or {}
+        self.precision = build_precision(config.precision, self.device, report=self._say)
+        self.optimizer = build_optimizer(
+            self.model,
+            name=config.optimizer,
+            lr=config.lr,
+            betas=(config.beta1, config.beta2),
+            weight_decay=config.weight_decay,
+            device=self.device,
+        )
+        self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        self.step, self.tokens, self.seconds = 0, 0, 0.0
+        self.loss, self.val_loss = math.nan, None
+        self._clock, self._usage = SpanClock(self.device), Usage(self.device)
+        self._late = LateReader(config.log_every, 2, self.device)
+        self._peak: float | None = None
+
+    val_loss: float | None
+
+    @property
+    def tokens_per_step(self) -> int:
+        return self.loader.batch_size * self.loader.seq_len * self.config.gradient_accumulation
+
+    def listen(self, listener: Listener) -> None:
+        """Have every event of the run, as a dict with its kind."""
+        self._listeners.append(listener)
+
+    def run(self) -> TrainResult:
+        """Train to the last step, from the newest checkpoint on if there is one."""
+        config = self.config
+        folder = Path(config.out) / "checkpoints"
+        checkpoints = Checkpoints(folder, keep_last=config.keep_last, keep_best=config.keep_best, report=self._say)
+        with checkpoints, StopRequest() as stop:
+            self._resume(checkpoints)
+            try:
+                with explained(config, self.loader):
+                    self._train(checkpoints, stop)
+            except KeyboardInterrupt:
+                raise Interrupted(f"Stopped at once after step {self.step:,}; {self._go_on(folder)}") from None
+        self._emit("end", step=self.step, tokens=self.tokens, loss=self.loss, val_loss=self.val_loss)
+        return TrainResult(self.step, self.tokens, self.loss, self.val_loss, Path(config.out))
+
+    def _train(self, checkpoints: Checkpoints, stop: StopRequest) -> None:
+        config = self.config
+        self._peak = peak_flops(self.device, config.precision)
+        maybe_compile(self.model, enabled=config.compile, report=self._say)
+        self.model.train()
+        feeder = DeviceFeeder(self.loader, self.device)
+        batches = iter(feeder)
+        self._announce()
+        self._clock.restart()
+        guarded = True
+        while self.step < config.steps and not stop:
+            if guarded:
+                run_guarded(self.model, lambda: self._one_step(batches), report=self._say)
+                guarded = False
+            else:
+                self._one_step(batches)
+            self._after_step(checkpoints, feeder)
+        self._close_interval()
+        self._report(self._late.flush())
+        if stop:
+            self._save(checkpoints, feeder, background=False)
+            assert stop.signal is not None
+            raise Interrupted(
+                f"Stopped by {stop.signal.name} after step {self.step:,}; everything is saved. "
+                f"{self._go_on(checkpoints.folder)}"
+            )
+        self._finish(checkpoints, feeder)
+
+    def _one_step(self, batches: Iterator[DeviceBatch]) -> None:
+        """One change of the weights. Nothing in here waits for the device."""
+        config, clock = self.config, self._clock
+        rate = self._learning_rate()
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        total: Tensor | None = None
+        for _ in range(config.gradient_accumulation):
+            batch = self._next_batch(batches)
+            with self.precision.autocast():
+                loss = self.model(batch.input_ids, batch.targets, **batch.extras)
+            clock.mark("forward")
+            self.precision.backward(loss / config.gradient_accumulation)
+            clock.mark("backward")
+            total = loss.detach() if total is None else total + loss.detach()
+        norm = self.precision.clip_and_step(self.optimizer, self.parameters, config.clip)
+        self.optimizer.zero_grad(set_to_none=True)
+        clock.mark("optimizer")
+        assert total is not None
+        self._late.add(total / config.gradient_accumulation, norm)
+        self.step += 1
+        self.tokens += self.tokens_per_step
+
+    def _next_batch(self, batches: Iterator[DeviceBatch]) -> DeviceBatch:
+        """The wait for the loader is one span, the copy to the device another."""
+        waited = self.loader.wait_statistics().wait_seconds
+        self._clock.mark("other")
+        batch = next(batches)
+        self._clock.mark("host_to_device")
+        self._clock.move(self.loader.wait_statistics().wait_seconds - waited, "host_to_device", "data_wait")
+        return batch
+
+    def _learning_rate(self) -> float:
+        config = self.config
+        assert config.warmup is not None
+        return learning_rate(
+            self.step,
+            kind=config.schedule,
+            peak=config.lr,
+            warmup=config.warmup,
+            total=config.steps,
+            min_ratio=config.min_lr_ratio,
+        )
+
+    def _after_step(self, checkpoints: Checkpoints, feeder: DeviceFeeder) -> None:
+        config, last = self.config, self.step == self.config.steps
+        if len(self._late) == config.log_every:
+            self._close_interval()
+        assert config.eval_every and config.sample_every and config.checkpoint_every
+        if self.val_loader is not None and (self.step % config.eval_every == 0 or last):
+            self._evaluate()
+        if self.val_loader is not None and (self.step % config.sample_every == 0 or last):
+            self._write_samples()
+        if self.step % config.checkpoint_every == 0 and not last:
+            self._save(checkpoints, feeder)
+
+    def _close_interval(self) -> None:
+        """Send this interval's numbers on their way and report the one before."""
+        steps = len(self._late)
+        if not steps:
+            return
+        self._clock.mark("other")
+        seconds, spans = self._clock.elapsed, self._clock.take()
+        self.seconds += seconds
+        facts = {
+            "step": self.step,
+            "steps": steps,
+            "lr": self.optimizer.param_groups[0]["lr"],
+            "tokens": self.tokens,
+            "seconds": seconds,
+            "spans": spans,
+            "max_wait": self.loader.wait_statistics().max_wait_seconds,
+            "loader_step": self.loader.step,
+            **self._usage.read(),
+        }
+        arrived = self._late.close(facts)
+        self._clock.mark("sync")
+        self._report(arrived)
+        self._clock.mark("other")
+
+    def _report(self, interval: Interval | None) -> None:
+        """Tell the listeners about an interval whose numbers are here."""
+        if interval is None:
+            return
+        facts, values = interval.facts, interval.values
+        losses = values[:, 0].tolist()
+        bad = next((i for i, loss in enumerate(losses) if not math.isfinite(loss)), None)
+        first = facts["step"] - facts["steps"]
+        finite = [loss for loss in losses if math.isfinite(loss)]
+        self.loss = sum(finite) / len(finite) if finite else math.nan
+        rate = facts["steps"] * self.tokens_per_step / max(1e-9, facts["seconds"])
+        self._emit(
+            "step",
+            **{key: value for key, value in facts.items() if key != "loader_step"},
+            loss=self.loss,
+            losses=losses,
+            grad_norm=float(values[-1, 1]),
+            tokens_per_second=rate,
+            mfu=self._mfu(rate),
+            data_wait_share=facts["spans"]["data_wait"] / max(1e-9, facts["seconds"]),
+            skipped=len(losses) - len(finite),
+        )
+        if bad is not None and self.config.nonfinite == "stop":
+            raise nonfinite(losses[bad], first + bad + 1, facts, self.config, self.loader)
+
+    def _mfu(self, rate: float) -> float | None:
+        """Model FLOPs per second as a share of what the device could do."""
+        if self._peak is None or not hasattr(self.model, "flops_per_token"):
+            return None
+        flops: float = self.model.flops_per_token(self.loader.seq_len)
+        return rate * flops / self._peak
+
+    def _evaluate(self) -> None:
+        assert self.val_loader is not None
+        self._clock.mark("other")
+        found = evaluation.evaluate(self.model, self.val_loader, self.config.eval_batches, self.precision, self.device)
+        self.val_loss = found.loss
+        self._clock.mark("evaluation")
+        self._emit(
+            "eval",
+            step=self.step,
+            tokens=self.tokens,
+            val_loss=found.loss,
+            perplexity=found.perplexity,
+            accuracy=found.accuracy,
+            val_tokens=found.tokens,
+        )
+
+    def _write_samples(self) -> None:
+        if self.tokenizer is None:
+            return
+        assert self.val_loader is not None
+        self._clock.mark("other")
+        for sample in evaluation.write_samples(self.model, self.val_loader, self.tokenizer, self.device):
+            self._emit("sample", step=self.step, **sample._asdict())
+        self._clock.mark("evaluation")
+
+    def _save(self, checkpoints: Checkpoints, feeder: DeviceFeeder, *, background: bool = True) -> None:
+        self._clock.mark("other")
+        state = {
+            "optimizer": self.optimizer.state_dict(),
+            "precision": self.precision.state_dict(),
+            "loader": feeder.state_dict(),
+            "rng": rng_state(),
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+        }
+        metrics = {name: value for name in ("loss", "val_loss") if (value := getattr(self, name)) is not None}
+        manifest = {**self._description, "tokens": self.tokens, "metrics": metrics}
+        checkpoints.save(self.step, self.model.state_dict(), state, manifest=manifest, background=background)
+        self._clock.mark("checkpoint")
+        self._emit("checkpoint", step=self.step, folder=str(checkpoints.folder))
+
+    def _finish(self, checkpoints: Checkpoints, feeder: DeviceFeeder) -> None:
+        if self.step and not any(manifest.step == self.step for manifest in checkpoints.list()):
+            self._save(checkpoints, feeder)
+        checkpoints.wait()
+
+    def _resume(self, checkpoints: Checkpoints) -> None:
+        found = checkpoints.latest()
+        if found is None:
+            return
+        self.model.load_state_dict(found.model_state)
+        self.optimizer.load_state_dict(found.state["optimizer"])
+        self.precision.load_state_dict(found.state["precision"])
+        self.loader.load_state_dict(found.state["loader"])
+        restore_rng(found.state["rng"])
+        self.step, self.tokens, self.seconds = found.step, found.state["tokens"], found.state["seconds"]
+        self.val_loss = found.manifest.metrics.get("val_loss")
+        checkpoints.discard_after(self.step)
+        self._say(f"Going on from step {self.step:,} ({found.path.name})")
+
+    def _announce(self) -> None:
+        count = sum(parameter.numel() for parameter in self.model.parameters())
+        self._emit(
+            "run",
+            step=self.step,
+            steps=self.config.steps,
+            parameters=count,
+            device=str(self.device),
+            peak_flops=self._peak,
+            tokens_per_step=self.tokens_per_step,
+            config=self.config.as_dict(),
+            **self._description,
+        )
+
+    def _go_on(self, folder: Path) -> str:
+        return f"Run the same command again to go on from the newest checkpoint in {folder}."
+
+    def _say(self, text: str) -> None:
+        self._emit("message", text=text)
+
+    def _emit(self, kind: str, **fields: Any) -> None:
+        event = {"t": round(time.time(), 3), "kind": kind, **fields}
+        for listener in self._listeners:
+            listener(event)

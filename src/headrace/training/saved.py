@@ -1,0 +1,51 @@
+"""A model out of a run's folder, with its tokenizer: for sampling, export and your own scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from headrace.errors import StoreError
+from headrace.models import build_model
+from headrace.tokenizers import Tokenizer, load_tokenizer
+from headrace.training.checkpoint import Checkpoints
+from headrace.training.checkpoint_files import LoadedCheckpoint
+from headrace.training.checkpoint_manifest import Manifest
+from headrace.training.hardware import pick_device
+from headrace.training.run_folder import CHECKPOINTS, TOKENIZER
+
+
+class SavedRun(NamedTuple):
+    model: nn.Module
+    tokenizer: Tokenizer
+    manifest: Manifest
+    device: torch.device
+
+
+def load_run(folder: str | Path, *, checkpoint: str | int = "latest", device: str = "auto") -> SavedRun:
+    """The model of a run: its latest checkpoint, the best one by validation loss, or that of a step."""
+    folder = Path(folder)
+    found = _find(folder, checkpoint)
+    told = found.manifest.model
+    options = {} if told.get("context") is None else {"context": told["context"]}
+    model = build_model(told["name"], told["size"], vocab_size=told["vocab_size"], **{**options, **told["options"]})
+    model.load_state_dict(found.model_state)
+    chosen = pick_device(device)
+    return SavedRun(model.to(chosen).eval(), load_tokenizer(folder / TOKENIZER), found.manifest, chosen)
+
+
+def _find(folder: Path, which: str | int) -> LoadedCheckpoint:
+    if not (folder / CHECKPOINTS).is_dir():
+        raise StoreError(f"{folder} has no checkpoints, so it is no run, or one that was stopped too early. "
+                         f"Make one with: headrace train DATA --out {folder}")  # fmt: skip
+    checkpoints = Checkpoints(folder / CHECKPOINTS)
+    if isinstance(which, int):
+        return checkpoints.at(which, model_only=True)
+    found = checkpoints.best(model_only=True) if which == "best" else None
+    found = found or checkpoints.latest(model_only=True)
+    if found is None:
+        raise StoreError(f"{folder} has no checkpoint yet. Let the run reach its first one, or lower --checkpoint-every.")
+    return found

@@ -43,11 +43,15 @@ def test_help_is_light() -> None:
 def test_public_names_are_frozen() -> None:
     assert headrace.__all__ == [
         "HeadraceError",
+        "LiveText",
         "Loader",
         "Mixture",
         "PrepareConfig",
         "TokenStore",
+        "TrainConfig",
+        "Trainer",
         "__version__",
+        "build_model",
         "check_parity",
         "load_tokenizer",
         "open_source",

@@ -12,19 +12,25 @@ from headrace.version import __version__
 
 if TYPE_CHECKING:
     from headrace.errors import HeadraceError
-    from headrace.loading import Loader, Mixture
+    from headrace.loading import LiveText, Loader, Mixture
+    from headrace.models import build_model
     from headrace.pipeline import PrepareConfig, prepare
     from headrace.sources import open_source
     from headrace.storage import TokenStore
     from headrace.tokenizers import check_parity, load_tokenizer
+    from headrace.training import TrainConfig, Trainer
 
 __all__ = [
     "HeadraceError",
+    "LiveText",
     "Loader",
     "Mixture",
     "PrepareConfig",
     "TokenStore",
+    "TrainConfig",
+    "Trainer",
     "__version__",
+    "build_model",
     "check_parity",
     "load_tokenizer",
     "open_source",
@@ -33,10 +39,14 @@ __all__ = [
 
 _HOMES = {
     "HeadraceError": "headrace.errors",
+    "LiveText": "headrace.loading",
     "Loader": "headrace.loading",
     "Mixture": "headrace.loading",
     "PrepareConfig": "headrace.pipeline",
     "TokenStore": "headrace.storage",
+    "TrainConfig": "headrace.training",
+    "Trainer": "headrace.training",
+    "build_model": "headrace.models",
     "check_parity": "headrace.tokenizers",
     "load_tokenizer": "headrace.tokenizers",
     "open_source": "headrace.sources",

@@ -16,6 +16,7 @@ from headrace.errors import UsageError
 from headrace.loading.adapters import TorchDataset
 from headrace.loading.adapters.layouts import LAYOUTS
 from headrace.loading.adapters.reader import StepReader
+from headrace.loading.live import LiveText
 
 few_cores = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 forks_beside_threads = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # Python 3.12
@@ -98,6 +99,13 @@ def test_a_reader_gives_any_step_and_goes_on_from_there(data: Path) -> None:
         assert reader.read(step).tokens.tolist() == exact[step]
 
 
+def test_live_text_is_refused_with_the_next_step(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("some words\n" * 100)
+    live = LiveText(str(tmp_path / "text.txt"), tokenizer="headrace-32k", threads=1)
+    with pytest.raises(UsageError, match="Prepare the text first: headrace prepare"):
+        next(iter(TorchDataset(Loader(live, seq_len=4, batch_size=2))))
+
+
 # StatefulDataLoader
 
 
@@ -132,6 +140,7 @@ def test_a_resumed_stateful_loader_ends_where_it_would_have(data: Path, workers:
     resumed = stateful.StatefulDataLoader(TorchDataset(Loader(data, **options()), steps=5), **settings)
     resumed.load_state_dict(running.state_dict())
     assert [rows(batch) for batch in resumed] == expected(data, 5)[3:]
+    assert [rows(batch) for batch in resumed] == expected(data, 5)
 
 
 @imports_torchdata

@@ -22,6 +22,7 @@ L = pytest.importorskip("lightning.pytorch")
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),
     pytest.mark.filterwarnings("ignore:.*does not have many workers"),
+    pytest.mark.filterwarnings("ignore:The dirpath has changed"),
     pytest.mark.filterwarnings("ignore:.*Checkpoint directory .* exists and is not empty"),
     pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning"),
 ]

@@ -19,6 +19,7 @@ from headrace import Loader
 from headrace.errors import UsageError
 from headrace.loading import Batch
 from headrace.loading.device import CudaStreams, DeviceBatch, DeviceFeeder, Event, place
+from headrace.loading.live import LiveText
 
 VOCAB = 60_000  # ids above 32,767 show a lost sign
 CPU = torch.device("cpu")
@@ -197,6 +198,24 @@ def test_the_state_is_that_of_the_batch_handed_out_last(data: Path, lag: int | N
             if isinstance(one._streams, SlowStreams):
                 one._streams.finish(until=step)
             assert (batch.step, tokens(batch)) == (step, rows)
+
+
+def test_live_text_goes_on_behind_the_batch_handed_out_last(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("".join(f"{number} words in a line\n" for number in range(500)))
+    live = LiveText(str(tmp_path / "text.txt"), tokenizer="headrace-32k", threads=1)
+
+    def feeder() -> DeviceFeeder:
+        return DeviceFeeder(Loader(live, seq_len=8, batch_size=2), "cpu", depth=3, backend=SlowStreams([], lag=0))
+
+    running, resumed = feeder(), feeder()
+    next(running), next(running)
+    resumed.load_state_dict(json.loads(json.dumps(running.state_dict())))
+    mine, theirs = [list(itertools.islice(one, 5)) for one in (running, resumed)]
+    for one in (running, resumed):
+        assert isinstance(one._streams, SlowStreams)
+        one._streams.finish()
+    assert [tokens(batch) for batch in mine] == [tokens(batch) for batch in theirs]
+    assert len({str(tokens(batch)) for batch in mine}) == 5
 
 
 def test_a_closed_feeder_leaves_the_loader_behind_its_last_batch(data: Path) -> None:

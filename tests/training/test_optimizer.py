@@ -13,6 +13,7 @@ from torch import nn
 
 from conftest_training import ForbidHostSync, SmallModel, batch, flat_state, loss_of, small_model
 from headrace.errors import MissingDependency, UsageError
+from headrace.models import build_model
 from headrace.training.optimizer import NAMES, build_optimizer, set_learning_rate, sort_parameters
 
 RATE = 1e-2
@@ -54,11 +55,23 @@ def test_tied_head_is_an_embedding() -> None:
     assert kinds.other == []
 
 
-def test_hidden_matrix_with_as_many_rows_as_tokens_is_no_head() -> None:
+def test_hidden_matrix_of_the_embeddings_shape_is_no_head() -> None:
     model = SmallModel(vocabulary=32, width=32)
+    assert model.out.weight.shape == model.embedding.weight.shape
     assert names(model, sort_parameters(model).other) == {"head.weight"}
     tied = SmallModel(vocabulary=32, width=32, tied=True)
     assert "out.weight" in names(tied, sort_parameters(tied).hidden)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_real_transformer(tied: bool) -> None:
+    """A feed-forward layer of its nano size has 512 rows of 128, which is the embedding's shape here."""
+    model = build_model("transformer", size="nano", vocab_size=512, tied=tied)
+    kinds = sort_parameters(model)
+    assert names(model, kinds.embeddings) == {"embedding.weight"}
+    assert names(model, kinds.other) == (set() if tied else {"head.weight"})
+    assert "blocks.3.ffn.up.weight" in names(model, kinds.hidden)
+    assert {"norm.weight", "blocks.0.ffn_norm.weight"} <= names(model, kinds.vectors)
 
 
 def test_frozen_parameters_are_left_out() -> None:

@@ -14,23 +14,23 @@ BRAILLE = 0x2800
 Points = Sequence[tuple[float, float]]
 
 
-def draw_chart(curve: Points, marks: Points, *, width: int, height: int, end: float | None = None) -> list[Text]:
-    """Lines of the width: the curve, and an `o` at each of the marks. `end` is where the x axis ends at the least.
+def draw_chart(curve: Points, marks: Points, *, width: int, height: int) -> list[Text]:
+    """Lines of the width: the curve, and an `o` at each of the marks.
 
-    The values of the first tenth of the curve are cut off at the top if they are higher than all later ones: the fall at
-    the start of a run would press the rest into one row.
+    The first tenth of the curve is cut off at the top where it is higher than all that follows: the fall at the start
+    of a run would press the rest into one row.
     """
     from rich.text import Text
 
     curve = [(x, y) for x, y in curve if math.isfinite(y)]
     marks = [(x, y) for x, y in marks if math.isfinite(y)]
-    if not curve or width < 12 or height < 2:
+    if not curve:
         return [Text("") for _ in range(height)]
     low, high = _limits(curve, marks)
     labels = (f"{high:.2f} ", f"{low:.2f} ")
     margin = max(map(len, labels))
     first = min(curve[0][0], marks[0][0] if marks else math.inf)
-    frame = _Frame(first, max(curve[-1][0], end or 0), low, high, width - margin, height)
+    frame = _Frame(first, max(curve[-1][0], marks[-1][0] if marks else 0), low, high, width - margin, height)
     return _lines(frame, curve, marks, labels, margin)
 
 

@@ -35,7 +35,7 @@ def sample(run: str, prompt: tuple[str, ...], checkpoint: str, device: str, as_j
         raise UsageError(f"The model of {run} has no generate(tokens, count): it cannot write text.")
     texts, started = [], time.perf_counter()
     for text in prompt or ("",):
-        texts.append(_continue(saved, text, settings))
+        texts.append(saved.write(text, **settings))
         if not as_json:
             click.echo(click.style(text, bold=True) + texts[-1] + "\n")
     seconds = time.perf_counter() - started
@@ -53,18 +53,3 @@ def _which(checkpoint: str) -> str | int:
     if not checkpoint.isdecimal():
         raise UsageError(f"--checkpoint {checkpoint}: it must be latest, best or a step such as 1000.")
     return int(checkpoint)
-
-
-def _continue(saved: Any, prompt: str, settings: dict[str, Any]) -> str:
-    import torch
-
-    tokenizer, eos = saved.tokenizer, saved.tokenizer.special.eos
-    ids = tokenizer.reference().encode([prompt.encode()])[0].tolist() or [eos or 0]  # a text begins where one has ended
-    tokens = torch.tensor([ids], device=saved.device)
-    stop = [] if eos is None else [eos]
-    count, rest = settings["max_new_tokens"], {k: v for k, v in settings.items() if k != "max_new_tokens"}
-    made = saved.model.generate(tokens, count, stop_ids=stop, **rest)[0, len(ids) :].tolist()
-    if stop and stop[0] in made:
-        made = made[: made.index(stop[0])]
-    text: str = tokenizer.decode(made)
-    return text

@@ -26,21 +26,25 @@ TEST = {"size": "nano", "steps": 20, "batch_size": 4, "seq_len": 128, "eval_ever
 @click.option("-m", "--model", default="transformer", show_default=True, help="Its name, or module:function.")
 @click.option("--size", "--config", help="nano micro tiny small medium large xlarge.  [default: micro]")
 @click.option("-o", "--out", "--output", type=click.Path(), help="Run folder.  [default: runs/MODEL-SIZE-DATA]")
-@click.option("--seq-len", "--tokens-per-chunk", type=int, help="Tokens per sequence.  [default: the data's chunk size]")
+@click.option(
+    "--seq-len", "--tokens-per-chunk", type=int, help="Tokens per sequence.  [default: the data's chunk size]"
+)
 @click.option("--batch-size", type=int, help="Sequences per forward pass.  [default: 16]")
 @click.option("--gradient-accumulation", type=int, default=1, show_default=True, help="Forward passes per step.")
 @click.option("--steps", "--max-steps", type=int, help="Changes of the weights.")
 @click.option("--epochs", type=float, help="Times through the data.  [default: 1, without --steps]")
 @click.option("--max-chunks", type=int, help="Train on so many sequences only.")
 @click.option("--lr", "--learning-rate", type=float, default=1e-3, show_default=True)
-@click.option("--schedule", type=click.Choice(["cosine", "wsd", "linear", "constant"]), default="cosine", show_default=True)
+@click.option(
+    "--schedule", type=click.Choice(["cosine", "wsd", "linear", "constant"]), default="cosine", show_default=True
+)
 @click.option("--warmup", type=int, help="Steps.  [default: a fiftieth of the run]")
 @click.option("--optimizer", type=click.Choice(["adamw", "adamw8bit", "muon"]), default="adamw", show_default=True)
 @click.option("--use-8bit-optim", is_flag=True, help="The same as --optimizer adamw8bit.")
 @click.option("--weight-decay", type=float, default=0.1, show_default=True)
 @click.option("--clip", type=float, default=1.0, show_default=True, help="Largest norm of the gradients; 0 for none.")
 @click.option("--mixed-precision", "--precision", is_flag=False, flag_value="auto", default="auto", show_default=True,
-              type=click.Choice(["auto", "fp32", "bf16", "fp16"]), help="auto: bf16 on a GPU that has it, else fp32.")  # fmt: skip
+              type=click.Choice(["auto", "fp32", "bf16", "fp16"]), help="auto: bf16 on a GPU that has it.")  # fmt: skip
 @click.option("--compile/--no-compile", default=None, help="torch.compile.  [default: on a GPU]")
 @click.option("--checkpoint-activations", is_flag=True, help="Compute activations twice instead of keeping them.")
 @click.option("--documents", is_flag=True, help="Attention does not cross document boundaries.")
@@ -171,7 +175,9 @@ def pretokenized(name: str) -> str:
 
 def need_dataset(folder: str) -> None:
     if not (Path(folder) / "metadata.json").exists() and not (Path(folder) / ".headrace").exists():
-        raise StoreError(f"No chunks found in {folder}. Make them with: headrace prepare {Path(folder).name} --out {folder}")
+        raise StoreError(
+            f"No chunks found in {folder}. Make them with: headrace prepare {Path(folder).name} --out {folder}"
+        )
 
 
 def live_text(options: dict[str, Any], folders: list[str]) -> tuple[Any, str]:
@@ -180,9 +186,7 @@ def live_text(options: dict[str, Any], folders: list[str]) -> tuple[Any, str]:
     if folders:
         raise UsageError(f"{folders[0]} is prepared and --text is not: train on one kind, or prepare the text too.")
     sources = [*options["text"], *([options["dataset"]] if options["dataset"] else [])]
-    live = LiveText(
-        sources, tokenizer=options["tokenizer"], threads=options["num_workers"], verbose=options["verbose"]
-    )
+    live = LiveText(sources, tokenizer=options["tokenizer"], threads=options["num_workers"], verbose=options["verbose"])
     return live, Path(sources[0]).name.split(".")[0] or "text"
 
 

@@ -29,6 +29,7 @@ SPANS = {
 }
 UNKNOWN = ("white", "?")
 CHART_ROWS = (3, 10)
+NARROW = 24  # columns; a curve says nothing in fewer
 LEAST_SHARE = 0.005  # of the time; less is no word in the legend, but for the wait for data
 Cell = tuple[str, str, str]  # words, style of the value, value
 
@@ -119,7 +120,7 @@ def _curve(status: RunStatus, width: int, height: int) -> list[Text]:
 
     steps, evals = status.history.steps, status.history.evals
     curve = list(_points(steps["steps"], steps["train_loss"]))
-    if height < CHART_ROWS[0] or len(curve) < 2:
+    if height < CHART_ROWS[0] or width < NARROW or len(curve) < 2:
         return []
     marks = list(_points(evals["val_steps"], evals["val_loss"]))
     lines = draw_chart(curve, marks, width=width, height=height)

@@ -158,7 +158,7 @@ class DeviceFeeder:
 
     def state_dict(self) -> dict[str, Any]:
         """The loader's, as of the batch handed out last; what was taken ahead does not count."""
-        return {**self._loader.state_dict(), "step": self._step}
+        return self._loader.state_dict(self._step)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._loader.load_state_dict(state)

@@ -18,6 +18,7 @@ from headrace.errors import UsageError
 from headrace.loading.buffers import allocate
 from headrace.loading.datasets import CONCAT, PACKINGS, Selection
 from headrace.loading.feed import Batch, Feed
+from headrace.loading.live import LiveData, LiveFeed, LiveText
 from headrace.loading.mixture import Mix, Mixture
 from headrace.loading.prepared import PreparedData, check_dtype
 from headrace.loading.sampler import Progress
@@ -32,7 +33,7 @@ SAME = ("version", "seq_len", "batch_size")  # must be as they were to resume
 
 
 class Loader:
-    """An endless iterator of batches over one dataset or a mixture.
+    """An endless iterator of batches over one dataset, a mixture, or text that is tokenized on the way.
 
     `batch_size` counts the sequences of a step over all ranks; each rank gets its equal part. So a run may go on with
     another number of ranks and still sees the same batches.
@@ -40,7 +41,7 @@ class Loader:
 
     def __init__(
         self,
-        data: Mixture | Mix,
+        data: Mixture | Mix | LiveText,
         *,
         seq_len: int,
         batch_size: int,
@@ -67,18 +68,23 @@ class Loader:
             raise UsageError(f"holdout {holdout}: it must be at least 0 and less than 1; 0.01 sets a hundredth aside.")
         self.seq_len, self.batch_size, self.rank, self.world_size = seq_len, batch_size, rank, world_size
         self.dtype, self.prefetch, self.documents, self.pin = np.dtype(dtype), prefetch, documents, pin
-        self._data = PreparedData(
-            data if isinstance(data, Mixture) else Mixture(data),
-            Selection(seq_len, split, holdout, packing),
-            batch_size=batch_size,
-            seed=seed,
-            shuffle=shuffle,
-            access=ACCESS[memory],
-        )
+        self._data: PreparedData | LiveData
+        if isinstance(data, LiveText):
+            _check_live(split, holdout, packing)
+            self._data = LiveData(data, seq_len=seq_len, batch_size=batch_size, seed=seed, shuffle=shuffle)
+        else:
+            self._data = PreparedData(
+                data if isinstance(data, Mixture) else Mixture(data),
+                Selection(seq_len, split, holdout, packing),
+                batch_size=batch_size,
+                seed=seed,
+                shuffle=shuffle,
+                access=ACCESS[memory],
+            )
         check_dtype(self._data.vocab_size, self.dtype)
         self._step, self._held, self._lent = 0, 1, None
         self._waits = Waits(events, tokens=self.local_batch_size * seq_len)
-        self._feed: Feed | None = None
+        self._feed: Feed | LiveFeed | None = None
 
     _lent: Batch | None
 
@@ -164,10 +170,11 @@ class Loader:
         self._stop()
         self._data.change(self._step, mix)
 
-    def state_dict(self) -> dict[str, Any]:
-        """A few integers, and what the data are known by."""
-        mine = {"version": STATE_VERSION, "step": self._step, "seq_len": self.seq_len, "batch_size": self.batch_size}
-        return {**mine, **self._data.state()}
+    def state_dict(self, step: int | None = None) -> dict[str, Any]:
+        """A few integers, and what the data are known by; after the last batch, or after so many."""
+        step = self._step if step is None else step
+        shape = {"seq_len": self.seq_len, "batch_size": self.batch_size}
+        return {**self._data.state(step), "version": STATE_VERSION, "step": step, **shape}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where the state was taken; refuses another dataset or other settings, with the difference."""
@@ -197,7 +204,7 @@ class Loader:
         part = self.local_batch_size
         return slice(self.rank * part, (self.rank + 1) * part)
 
-    def _start(self) -> Feed:
+    def _start(self) -> Feed | LiveFeed:
         # One for the thread beside those that are filled and those that are held, so that a caller always finds one.
         buffers: list[NDArray[Any]] = [
             allocate((self.local_batch_size, self.seq_len + 1), self.dtype, pin=self.pin)
@@ -226,6 +233,14 @@ def _check_ranks(batch_size: int, rank: int, world_size: int) -> None:
         raise UsageError(
             f"batch_size {batch_size} counts the sequences of all ranks and cannot be shared by {world_size} of them. "
             f"Take a multiple of {world_size}."
+        )
+
+
+def _check_live(split: str, holdout: float, packing: str) -> None:
+    if (split, holdout, packing) != (TRAIN, 0.0, CONCAT):
+        raise UsageError(
+            "Live text has no validation split, no held-out chunks and no best-fit plan. Leave split, holdout and "
+            "packing out, or prepare the text: headrace prepare SOURCE --out DIR"
         )
 
 

@@ -60,7 +60,7 @@ class PreparedData:
         gatherer.copy(rows, out)
         return gatherer.boundaries(rows) if with_boundaries or self._planned else None
 
-    def state(self) -> dict[str, Any]:
+    def state(self, step: int) -> dict[str, Any]:
         return {
             "seed": self.seed,
             "shuffle": self.shuffle,
@@ -70,7 +70,7 @@ class PreparedData:
 
     def differences(self, state: dict[str, Any]) -> list[str]:
         """What of a saved state does not fit these data."""
-        mine = self.state()
+        mine = self.state(0)
         return [
             f"{name}: {state.get(name)!r} then, {mine[name]!r} now" for name in SAME if state.get(name) != mine[name]
         ]

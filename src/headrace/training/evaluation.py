@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from headrace.loading import Batch, Loader
+from headrace.models import LanguageModel, forward_options
 from headrace.tokenizers import Tokenizer
 from headrace.training.precision import Precision
 
@@ -34,12 +35,13 @@ def evaluate(model: nn.Module, loader: Loader, batches: int, precision: Precisio
     """The first so many batches of the loader, the same ones every time. The host waits once, at the end."""
     batches = max(1, min(batches, loader.steps_per_epoch))
     total: Tensor | None = None
+    taken = forward_options(model)
     was_training = model.training
     model.eval()
     try:
         with torch.no_grad(), precision.autocast():
             for step in range(batches):
-                sums = _sums(model, loader.batch_at(step), device)
+                sums = _sums(model, loader.batch_at(step), device, taken)
                 total = sums if total is None else total + sums
     finally:
         model.train(was_training)
@@ -48,11 +50,11 @@ def evaluate(model: nn.Module, loader: Loader, batches: int, precision: Precisio
     return Evaluated(loss / count, None if math.isnan(correct) else correct / count, int(count))
 
 
-def _sums(model: nn.Module, batch: Batch, device: torch.device) -> Tensor:
+def _sums(model: nn.Module, batch: Batch, device: torch.device, taken: set[str]) -> Tensor:
     """Sum of the losses, right predictions and number of targets, on the device."""
     tokens, targets = _on_device(batch.input_ids, device), _on_device(batch.targets, device)
-    extras = boundary_tensors(batch, device)
-    if hasattr(model, "evaluate"):
+    extras = {name: tensor for name, tensor in boundary_tensors(batch, device).items() if name in taken}
+    if isinstance(model, LanguageModel):
         found = model.evaluate(tokens, targets, **extras)
         return torch.stack([found.loss_sum.double(), found.correct.double(), found.count.double()])
     loss = model(tokens, targets, **extras).double()  # a model of the user's own has a loss and nothing more
@@ -84,7 +86,7 @@ def write_samples(
     length: int = 48,
 ) -> list[TextSample]:
     """Beginnings from the evaluation data, how they go on there, and how the model goes on."""
-    if not hasattr(model, "generate"):
+    if not isinstance(model, LanguageModel):
         return []
     prompt = min(prompt, loader.seq_len // 2)
     length = min(length, loader.seq_len - prompt)

@@ -39,7 +39,8 @@ class LateReader:
         if self._on_cuda:
             host = torch.empty(rows.shape, pin_memory=True)
             host.copy_(rows, non_blocking=True)
-            event = torch.cuda.Event()
+            cuda: Any = torch.cuda
+            event = cuda.Event()
             event.record()
             self._waiting = Interval(facts, host, event)
         else:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor, nn
 
-from headrace.errors import Interrupted
+from headrace.errors import HeadraceError, Interrupted
 from headrace.loading import Loader
 from headrace.loading.device import DeviceBatch, DeviceFeeder
+from headrace.models import LanguageModel, forward_options
 from headrace.tokenizers import Tokenizer
 from headrace.training import evaluation
 from headrace.training.backend import seed_everything, setup_backend
@@ -76,7 +76,8 @@ class Trainer:
         )
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.step, self.tokens, self.seconds = 0, 0, 0.0
-        self.loss, self.val_loss = math.nan, None
+        self.loss, self.val_loss, self._evaluated = math.nan, None, -1
+        self._batches_taken, self._taken = loader.step, forward_options(self.model)
         self._clock, self._usage = SpanClock(self.device), Usage(self.device)
         self._late = LateReader(config.log_every, 2, self.device)
         self._peak: float | None = None
@@ -144,7 +145,7 @@ class Trainer:
         for _ in range(config.gradient_accumulation):
             batch = self._next_batch(batches)
             with self.precision.autocast():
-                loss = self.model(batch.input_ids, batch.targets, **batch.extras)
+                loss = self.model(batch.input_ids, batch.targets, **self._extras(batch))
             clock.mark("forward")
             self.precision.backward(loss / config.gradient_accumulation)
             clock.mark("backward")
@@ -162,9 +163,14 @@ class Trainer:
         waited = self.loader.wait_statistics().wait_seconds
         self._clock.mark("other")
         batch = next(batches)
+        self._batches_taken = batch.step + 1
         self._clock.mark("host_to_device")
         self._clock.move(self.loader.wait_statistics().wait_seconds - waited, "host_to_device", "data_wait")
         return batch
+
+    def _extras(self, batch: DeviceBatch) -> dict[str, Tensor]:
+        """Documents and masks, as far as the batch has them and the model takes them."""
+        return {name: tensor for name, tensor in batch.extras.items() if name in self._taken}
 
     def _learning_rate(self) -> float:
         config = self.config
@@ -182,7 +188,9 @@ class Trainer:
         config, last = self.config, self.step == self.config.steps
         if len(self._late) == config.log_every:
             self._close_interval()
-        assert config.eval_every and config.sample_every and config.checkpoint_every
+        assert config.eval_every
+        assert config.sample_every
+        assert config.checkpoint_every
         if self.val_loader is not None and (self.step % config.eval_every == 0 or last):
             self._evaluate()
         if self.val_loader is not None and (self.step % config.sample_every == 0 or last):
@@ -206,7 +214,7 @@ class Trainer:
             "seconds": seconds,
             "spans": spans,
             "max_wait": self.loader.wait_statistics().max_wait_seconds,
-            "loader_step": self.loader.step,
+            "loader_step": self._batches_taken,
             **self._usage.read(),
         }
         arrived = self._late.close(facts)
@@ -241,16 +249,15 @@ class Trainer:
 
     def _mfu(self, rate: float) -> float | None:
         """Model FLOPs per second as a share of what the device could do."""
-        if self._peak is None or not hasattr(self.model, "flops_per_token"):
+        if self._peak is None or not isinstance(self.model, LanguageModel):
             return None
-        flops: float = self.model.flops_per_token(self.loader.seq_len)
-        return rate * flops / self._peak
+        return rate * self.model.flops_per_token(self.loader.seq_len) / self._peak
 
     def _evaluate(self) -> None:
         assert self.val_loader is not None
         self._clock.mark("other")
         found = evaluation.evaluate(self.model, self.val_loader, self.config.eval_batches, self.precision, self.device)
-        self.val_loss = found.loss
+        self.val_loss, self._evaluated = found.loss, self.step
         self._clock.mark("evaluation")
         self._emit(
             "eval",
@@ -281,16 +288,22 @@ class Trainer:
             "tokens": self.tokens,
             "seconds": self.seconds,
         }
-        metrics = {name: value for name in ("loss", "val_loss") if (value := getattr(self, name)) is not None}
+        fresh = self._evaluated == self.step  # an old value would make this checkpoint look as good as that one
+        metrics = {"loss": self.loss, **({"val_loss": self.val_loss} if fresh else {})}
         manifest = {**self._description, "tokens": self.tokens, "metrics": metrics}
-        checkpoints.save(self.step, self.model.state_dict(), state, manifest=manifest, background=background)
+        try:
+            checkpoints.save(self.step, self.model.state_dict(), state, manifest=manifest, background=background)
+        except HeadraceError as error:  # the disk is full, for example: the next one may succeed
+            if not background:
+                raise
+            self._say(f"A checkpoint could not be written: {error} Training goes on.")
         self._clock.mark("checkpoint")
         self._emit("checkpoint", step=self.step, folder=str(checkpoints.folder))
 
     def _finish(self, checkpoints: Checkpoints, feeder: DeviceFeeder) -> None:
-        if self.step and not any(manifest.step == self.step for manifest in checkpoints.list()):
-            self._save(checkpoints, feeder)
         checkpoints.wait()
+        if self.step and not any(manifest.step == self.step for manifest in checkpoints.list()):
+            self._save(checkpoints, feeder, background=False)
 
     def _resume(self, checkpoints: Checkpoints) -> None:
         found = checkpoints.latest()
@@ -303,7 +316,6 @@ class Trainer:
         restore_rng(found.state["rng"])
         self.step, self.tokens, self.seconds = found.step, found.state["tokens"], found.state["seconds"]
         self.val_loss = found.manifest.metrics.get("val_loss")
-        checkpoints.discard_after(self.step)
         self._say(f"Going on from step {self.step:,} ({found.path.name})")
 
     def _announce(self) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from headrace.errors import MissingDependency, UsageError
+from headrace.models.base import LanguageModel
 from headrace.training.muon import Muon
 
 NAMES = ("adamw", "adamw8bit", "muon")
@@ -66,7 +67,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 def sort_parameters(model: nn.Module) -> ParameterKinds:
     kinds = ParameterKinds()
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding | nn.EmbeddingBag)}
-    head = _head(model, embeddings)
+    head = _head(model)
     for p in model.parameters():
         if p.requires_grad:
             _kind_of(p, kinds, embeddings, head).append(p)
@@ -81,15 +82,16 @@ def _kind_of(p: nn.Parameter, kinds: ParameterKinds, embeddings: set[int], head:
     return kinds.hidden if p.ndim == 2 and id(p) != head else kinds.other
 
 
-def _head(model: nn.Module, embeddings: set[int]) -> int | None:
-    """The last linear layer with one row for each token; none if it shares the embedding's weight."""
-    tables = [m for m in model.modules() if isinstance(m, nn.Embedding)]
-    rows = max((table.num_embeddings for table in tables), default=-1)
-    linear = [m for m in model.modules() if isinstance(m, nn.Linear)]
-    if any(id(m.weight) in embeddings for m in linear):
-        return None
-    heads = [id(m.weight) for m in linear if m.out_features == rows]
-    return heads[-1] if heads else None
+def _head(model: nn.Module) -> int | None:
+    """The output weight of Headrace's models. Of any other, the last linear layer if it has an embedding's shape.
+
+    The shape alone would not do: a feed-forward layer may have as many rows as there are tokens.
+    """
+    if isinstance(model, LanguageModel):
+        return id(model.output_weight)
+    shapes = {m.weight.shape for m in model.modules() if isinstance(m, nn.Embedding)}
+    linear = [m.weight for m in model.modules() if isinstance(m, nn.Linear)]
+    return id(linear[-1]) if linear and linear[-1].shape in shapes else None
 
 
 def _groups(kinds: ParameterKinds) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ SPAN_COLOURS = {
     "checkpoint": "#9775d6",
     "other": "#c3c9d0",
 }
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 10,
     "font.family": ["DejaVu Sans"],  # comes with matplotlib, so the picture is the same everywhere
     "text.color": INK,
@@ -70,12 +70,13 @@ def curves_figure(history: Mapping[str, Any]) -> Figure:
         from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise MissingDependency("matplotlib", "train", "Drawing the curves") from error
     with rc_context(STYLE):  # and no pyplot: a user's own figures and backend are left alone
-        figure = Figure(figsize=SIZE, layout="constrained")
+        layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.02, hspace=0.02)
+        figure = Figure(figsize=SIZE, layout=layout)
         FigureCanvasAgg(figure)
-        figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12, wspace=0.02, hspace=0.02)  # type: ignore[union-attr]
         grid = figure.add_gridspec(2, 6, height_ratios=(1.15, 1))
         _title(figure, history)
         _draw_loss(figure.add_subplot(grid[0, :4]), history)
@@ -216,5 +217,5 @@ def _column(values: Sequence[float | None]) -> Any:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _thousands(value: float, place: int | None = None) -> str:
+def _thousands(value: float, place: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:g}"

@@ -15,7 +15,6 @@ from headrace.loading.mixture import Mix
 from headrace.models import build_model
 from headrace.storage import VAL
 from headrace.training.config import TrainConfig
-from headrace.training.hardware import pick_device
 from headrace.training.loop import Trainer
 from headrace.training.run_folder import RunFolder
 
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
     from headrace.tokenizers import Tokenizer
 
 LIVE_STEPS = 1000  # text that is tokenized on the way has no known length
-SHARES = {"holdout": 0.01}
+VAL_SEED = 0  # evaluation takes the first batches of one fixed shuffle: the same ones always, from all over the data
+HOLDOUT = 0.01
 
 
 @dataclass(kw_only=True)
@@ -42,13 +42,15 @@ class Recipe:
     max_chunks: int | None = None
     documents: bool = False
     packing: str = "concat"
-    holdout: float = SHARES["holdout"]
+    holdout: float = HOLDOUT
     seed: int = 0
 
 
 def build_trainer(recipe: Recipe, *, force: bool = False, report: Callable[[str], None] = print) -> Trainer:
     """Open the data, make the model, and claim the run's folder, or go on in it."""
     vocab_size, stored, tokenizer = _describe_data(recipe.data)
+    if recipe.train.get("checkpoint_activations"):
+        recipe = replace(recipe, model_options={**recipe.model_options, "recompute": True})
     model = build_model(recipe.model, recipe.size, vocab_size=vocab_size, seed=recipe.seed, **recipe.model_options)
     context = getattr(model, "context", None)
     seq_len = recipe.seq_len or min(length for length in (stored, context, 1024 if stored is None else None) if length)
@@ -61,8 +63,6 @@ def build_trainer(recipe: Recipe, *, force: bool = False, report: Callable[[str]
     loader, val_loader = _open_loaders(recipe)
     accumulation = recipe.train.get("gradient_accumulation", 1)
     config = TrainConfig(steps=_steps(recipe, loader, accumulation), seed=recipe.seed, **recipe.train)
-    if config.checkpoint_activations and hasattr(model, "checkpoint_activations"):
-        model.checkpoint_activations = True
     description = _description(recipe, vocab_size, context, tokenizer)
     folder = RunFolder(Path(config.out))
     folder.claim({"recipe": description["extra"], "train": config.as_dict()}, force=force, report=report)
@@ -95,7 +95,7 @@ def _open_loaders(recipe: Recipe) -> tuple[Loader, Loader | None]:
     train = Loader(recipe.data, **shape)
     if not recipe.holdout and not train.has_split(VAL):
         return train, None
-    return train, Loader(recipe.data, **{**shape, "shuffle": False, "split": VAL, "batch_size": _val_batch(recipe)})
+    return train, Loader(recipe.data, **{**shape, "seed": VAL_SEED, "split": VAL, "batch_size": _val_batch(recipe)})
 
 
 def _val_batch(recipe: Recipe) -> int:

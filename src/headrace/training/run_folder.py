@@ -72,7 +72,9 @@ class RunFolder:
                     f"another --out, or start over with --force."
                 )
             if before["train"]["steps"] != facts["train"]["steps"]:
-                report(f"The run had {before['train']['steps']:,} steps before and has {facts['train']['steps']:,} now.")
+                report(
+                    f"The run had {before['train']['steps']:,} steps before and has {facts['train']['steps']:,} now."
+                )
         self.path.mkdir(parents=True, exist_ok=True)
         write_atomically(self.path / FILE, msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -23,6 +23,17 @@ class SavedRun(NamedTuple):
     tokenizer: Tokenizer
     manifest: Manifest
     device: torch.device
+
+    def write(self, prompt: str, max_new_tokens: int, **sampling: Any) -> str:
+        """How the model goes on from the prompt, up to the end of the document that it writes."""
+        eos = self.tokenizer.special.eos
+        ids = self.tokenizer.reference().encode([prompt.encode()])[0].tolist()
+        ids = ids or [eos or 0]  # a text begins where another has ended
+        tokens = torch.tensor([ids], device=self.device)
+        stop = [] if eos is None else [eos]
+        model: Any = self.model
+        made = model.generate(tokens, max_new_tokens, stop_ids=stop, **sampling)[0, len(ids) :].tolist()
+        return self.tokenizer.decode(made[: made.index(eos)] if eos in made else made)
 
 
 def load_run(folder: str | Path, *, checkpoint: str | int = "latest", device: str = "auto") -> SavedRun:
@@ -47,5 +58,7 @@ def _find(folder: Path, which: str | int) -> LoadedCheckpoint:
     found = checkpoints.best(model_only=True) if which == "best" else None
     found = found or checkpoints.latest(model_only=True)
     if found is None:
-        raise StoreError(f"{folder} has no checkpoint yet. Let the run reach its first one, or lower --checkpoint-every.")
+        raise StoreError(
+            f"{folder} has no checkpoint yet. Let the run reach its first one, or lower --checkpoint-every."
+        )
     return found

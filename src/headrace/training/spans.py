@@ -79,6 +79,7 @@ class _DeviceMarks:
 
     @staticmethod
     def _event() -> Any:
-        event = torch.cuda.Event(enable_timing=True)
+        cuda: Any = torch.cuda
+        event = cuda.Event(enable_timing=True)
         event.record()
         return event

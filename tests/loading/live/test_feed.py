@@ -12,7 +12,7 @@ import pytest
 from conftest_live import BATCH_SIZE, SEQ_LEN, WINDOW, batches, documents, open_feed, take, write_jsonl, write_parquet
 from headrace import Loader, prepare
 from headrace.loading.live import LiveFeed, LiveText, walk
-from headrace.loading.order import permute
+from headrace.loading.order import derived_seed, permute
 from headrace.sources import ReadOptions, Source, open_source, read_spans
 
 
@@ -82,8 +82,10 @@ def test_a_shuffled_epoch_is_the_units_permuted_and_the_chunks_within_windows(co
         rows = [tokens[i : i + SEQ_LEN + 1] for i in range(0, len(tokens) - SEQ_LEN, SEQ_LEN)]
         found = [batch[0] for batch in take(opened, len(rows))]
         assert found != rows
-        for first in range(0, len(rows), window):
-            assert sorted(found[first : first + window]) == sorted(rows[first : first + window])
+        for block, first in enumerate(range(0, len(rows), window)):
+            part = rows[first : first + window]
+            turns = permute(np.arange(len(part)), len(part), seed=derived_seed(5, epoch + 1), epoch=block)
+            assert found[first : first + window] == [part[turn] for turn in turns.tolist()]
         seen.append(found)
     assert seen[0] != seen[1] != seen[2]
     opened.stop()

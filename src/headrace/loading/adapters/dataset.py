@@ -36,9 +36,8 @@ class StepIterator:
     """Every stride-th batch as tensors; StatefulDataLoader saves and restores it, one for each worker."""
 
     def __init__(self, loader: Loader, layout: str, *, step: int, stride: int, end: int | None) -> None:
-        self._loader, self._reader, self._layout = loader, StepReader(loader), LAYOUTS[layout]
+        self._reader, self._layout = StepReader(loader), LAYOUTS[layout]
         self._step, self._stride, self._end = step, stride, end
-        self._state: dict[str, Any] | None = None
 
     def __iter__(self) -> Iterator[Tensors]:
         return self
@@ -51,12 +50,9 @@ class StepIterator:
         return tensors
 
     def state_dict(self) -> dict[str, Any]:
-        """The loader's with this worker's next step; asked for at every batch, so the fingerprints are kept."""
-        if self._state is None:
-            self._state = self._loader.state_dict()
-        return {"loader": {**self._state, "step": self._step}, "end": self._end}
+        """The loader's, before the next step of this worker."""
+        return {"loader": self._reader.state_dict(self._step), "end": self._end}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._loader.load_state_dict(state["loader"])
-        self._reader, self._state = StepReader(self._loader), None
-        self._step, self._end = self._loader.step, state["end"]
+        self._reader.load_state_dict(state["loader"])
+        self._step, self._end = state["loader"]["step"], state["end"]

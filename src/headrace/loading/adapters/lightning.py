@@ -36,6 +36,14 @@ class _Continuing(DataLoader[Tensors]):
         self.dataset.start = self.position()
         return super().__iter__()
 
+    def state_dict(self) -> dict[str, Any]:
+        """There, because Lightning warns about a loader that cannot be resumed within an epoch."""
+        return {"step": self.position()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing is left to do: the data module has been restored before its loaders are asked for."""
+        assert state["step"] == self.position(), "both are saved at the same moment"
+
 
 class LightningData(lightning_package().LightningDataModule):  # type: ignore[misc]  # known when it is imported
     """The batches of a loader, and of another for validation, from front to back unless `val_steps` says how many.
@@ -55,6 +63,8 @@ class LightningData(lightning_package().LightningDataModule):  # type: ignore[mi
         super().__init__()
         self.loader, self.val_loader, self.val_steps = loader, val_loader, val_steps
         self.layout, self.num_workers = checked_layout(layout), num_workers
+        if val_loader is not None:  # Lightning looks whether there is a val_dataloader, and warns about an empty one
+            self.val_dataloader = self._validation
         self._before: int | None = None  # the loader's step when Lightning had trained on nothing
 
     def train_dataloader(self) -> DataLoader[Tensors]:
@@ -64,19 +74,18 @@ class LightningData(lightning_package().LightningDataModule):  # type: ignore[mi
         batches.position = self._position
         return batches
 
-    def val_dataloader(self) -> DataLoader[Tensors] | list[Any]:
-        if self.val_loader is None:
-            return []
-        self._check_ranks(self.val_loader)
-        steps = self.val_loader.steps_per_epoch if self.val_steps is None else self.val_steps
-        return DataLoader(self._dataset(self.val_loader, steps), batch_size=None, num_workers=self.num_workers)
-
     def state_dict(self) -> dict[str, Any]:
-        return {**self.loader.state_dict(), "step": self._position()}
+        return self.loader.state_dict(self._position())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.loader.load_state_dict(state)
         self._before = None
+
+    def _validation(self) -> DataLoader[Tensors]:
+        assert self.val_loader is not None, "offered only when there is one"
+        self._check_ranks(self.val_loader)
+        steps = self.val_loader.steps_per_epoch if self.val_steps is None else self.val_steps
+        return DataLoader(self._dataset(self.val_loader, steps), batch_size=None, num_workers=self.num_workers)
 
     def _dataset(self, loader: Loader, steps: int | None) -> TorchDataset:
         return TorchDataset(loader, layout=self.layout, steps=steps)

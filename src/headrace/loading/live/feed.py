@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from headrace.loading.live.state import identity_of, read_state, write_state
 from headrace.loading.live.text import LiveText
 from headrace.loading.live.walk import Rejects, Walk
 
+KEPT_MARKS = 64  # of the batches given out last: more than any feeder takes ahead
+
 
 class LiveFeed:
-    """`next` gives this rank's share of the batches without end; the first one chooses the engine and starts threads.
+    """`take` gives this rank's share of the batches without end; the first one chooses the engine and starts threads.
 
     Every rank tokenizes all of the text: only so do all see the same chunks without speaking to each other.
     """
@@ -31,6 +34,7 @@ class LiveFeed:
         seq_len: int,
         batch_size: int,
         share: slice | None = None,
+        buffers: Sequence[NDArray[Any]] | None = None,
         dtype: Any = "int64",
         prefetch: int = 4,
         seed: int = 0,
@@ -44,10 +48,12 @@ class LiveFeed:
         self._dtype, self._prefetch = _checked_dtype(live, np.dtype(dtype)), prefetch
         self._identity = identity_of(live, seed=seed, shuffle=shuffle, seq_len=seq_len, batch_size=batch_size)
         self._step, self._start = (0, Start()) if state is None else read_state(self._identity, state)
+        self._first = self._step
         self._rejects = Rejects(live.report)
         self._filler: Filler | None = None
-        self._mark: Mark | None = None
-        self._lent: NDArray[Any] | None = None
+        self._marks: dict[int, Mark] = {}
+        self._buffers = buffers
+        self._lent: Batch | None = None
         self._error: BaseException | None = None
 
     @property
@@ -61,20 +67,31 @@ class LiveFeed:
         return list(self._rejects.first)
 
     def next(self) -> Batch:
+        """The next batch; the one before is given back."""
+        if self._lent is not None:
+            self.give_back(self._lent)
+        self._lent = self.take()
+        return self._lent
+
+    def take(self) -> Batch:
+        """The next batch; its buffer is the caller's until it is given back."""
         if self._error is not None:
             raise self._error
         if self._filler is None:
             self._filler = self._started()
-        if self._lent is not None:
-            self._filler.free.put(self._lent)
-            self._lent = None
         found = self._filler.full.get()
         if isinstance(found, BaseException):
             self._error = found
             raise found
-        batch, self._mark = found
-        self._lent = batch.tokens
+        batch, mark = found
+        self._step = mark.step
+        self._marks[mark.step] = mark
+        self._marks.pop(mark.step - KEPT_MARKS, None)
         return batch
+
+    def give_back(self, batch: Batch) -> None:
+        if self._filler is not None:
+            self._filler.free.put(batch.tokens)
 
     def stop(self) -> None:
         """End the threads; batches that were made ahead are lost, the state is kept."""
@@ -84,10 +101,16 @@ class LiveFeed:
 
     def state(self) -> dict[str, Any]:
         """Where the batch given out last ends, and what the text and the settings are known by."""
-        if self._mark is None:
-            return write_state(self._identity, self._step, self._start)
-        step, block, given = self._mark
-        return write_state(self._identity, step, block.start(given, shuffled=self._shuffle))
+        found = self.state_after(self._step)
+        assert found is not None, "the last batch has a mark"
+        return found
+
+    def state_after(self, step: int) -> dict[str, Any] | None:
+        """The state after so many batches; None if that was too long ago."""
+        if step in self._marks:
+            mark = self._marks[step]
+            return write_state(self._identity, step, mark.block.start(mark.given, shuffled=self._shuffle))
+        return write_state(self._identity, step, self._start) if step == self._first else None
 
     def _started(self) -> Filler:
         live = self._live
@@ -111,7 +134,8 @@ class LiveFeed:
             with_boundaries=self._with_boundaries,
         )
         shape = len(self._part), self._seq_len + 1
-        filler.start([np.zeros(shape, self._dtype) for _ in range(self._prefetch + 1)], self._step)
+        own = [np.zeros(shape, self._dtype) for _ in range(self._prefetch + 1)] if self._buffers is None else []
+        filler.start([*own, *(self._buffers or ())], self._step)
         weakref.finalize(self, filler.stop).atexit = False  # ordered.py ends what still runs at exit
         return filler
 

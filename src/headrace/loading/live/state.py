@@ -31,11 +31,17 @@ def write_state(identity: dict[str, Any], step: int, start: Start) -> dict[str, 
     return {**identity, "step": step, **where}
 
 
+def differences(identity: dict[str, Any], state: dict[str, Any]) -> list[str]:
+    return [
+        f"{name}: {state.get(name)!r} then, {mine!r} now" for name, mine in identity.items() if state.get(name) != mine
+    ]
+
+
 def read_state(identity: dict[str, Any], state: dict[str, Any]) -> tuple[int, Start]:
     """The step and place of a state; refuses one of other text or settings, with the difference."""
-    other = [name for name, mine in identity.items() if state.get(name) != mine]
+    other = differences(identity, state)
     if other:
-        lines = "\n".join(f"  {name}: {state.get(name)!r} then, {identity[name]!r} now" for name in other)
-        raise UsageError(f"This state belongs to other text or settings:\n{lines}\nOpen it as it was then.")
+        lines = "\n  ".join(other)
+        raise UsageError(f"This state belongs to other text or settings:\n  {lines}\nOpen it as it was then.")
     place = Place(int(state["epoch"]), int(state["turn"]), int(state["document"]))
     return int(state["step"]), Start(place, int(state["token"]), int(state["block"]), int(state["given"]))

@@ -18,8 +18,8 @@ from headrace.loading.live.walk import find_units, take_sample
 from headrace.sources import Span, open_source
 from headrace.tokenizers import DEFAULT, load_tokenizer
 
-MOST_THREADS = 4  # one thread gives 20 to 30 million tokens a second: few models take more
-WINDOW_TOKENS = 1 << 21  # 8 MiB of text, from up to 32 places: 0.1 s before the first batch
+MOST_THREADS = 4  # one gave 13 million tokens a second on a busy core: few models take more
+WINDOW_TOKENS = 1 << 21  # 8 MiB of text, from up to 32 places: 0.2 s before the first batch
 
 
 class LiveText:

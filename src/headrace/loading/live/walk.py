@@ -20,7 +20,7 @@ from headrace.errors import DataRejected, HeadraceError
 from headrace.loading.order import permute
 from headrace.sources import ReadOptions, Source, Span, read_spans
 
-UNIT_BYTES, MOST_UNITS = 256 << 10, 1 << 16  # opening a piece costs 0.1 ms, tokenizing this much 3 ms
+UNIT_BYTES, MOST_UNITS = 256 << 10, 1 << 16  # opening a piece costs 0.3 ms, tokenizing this much 3 ms
 READ_BYTES = 1 << 20
 GROUP_DOCUMENTS, GROUP_BYTES, LARGEST_GROUP = 8, 64 << 10, 4 << 20
 SAMPLE_PLACES, SAMPLE_BYTES = 8, 256 << 10

@@ -89,6 +89,31 @@ def test_every_step_sees_the_loaders_batch_and_resuming_the_next(
         assert torch.equal(mine, theirs)
 
 
+def test_all_targets_reach_the_model_where_it_takes_them(data: Path, tmp_path: Path) -> None:
+    model, seen = tiny_llama(), []
+    model.register_forward_pre_hook(lambda _, args, inputs: seen.append(inputs["shift_labels"]), with_kwargs=True)
+    arguments = transformers.TrainingArguments(
+        output_dir=str(tmp_path / "out"),
+        max_steps=2,
+        per_device_train_batch_size=4,
+        train_sampling_strategy="sequential",
+        remove_unused_columns=False,
+        save_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+    )
+    dataset = TrainerDataset(Loader(data, **options()), layout="hf-shifted")
+    transformers.Trainer(model=model, args=arguments, train_dataset=dataset).train()
+    loader = Loader(data, **options())
+    assert [labels.tolist() for labels in seen] == [loader.batch_at(step).targets.tolist() for step in range(2)]
+
+
+def test_epochs_of_trainers_follow_each_other(data: Path, tmp_path: Path) -> None:
+    seen, _ = train(data, tmp_path / "out", max_steps=-1, num_train_epochs=2, steps=3)
+    assert seen == expected(data, 6)
+
+
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_workers_of_trainers_change_nothing(data: Path, tmp_path: Path) -> None:
     seen, _ = train(data, tmp_path / "out", max_steps=3, steps=4, dataloader_num_workers=2)

@@ -79,6 +79,19 @@ def test_data_wait_is_in_the_legend_even_when_there_is_none() -> None:
     assert "backward 50.0%" in texts
 
 
+def test_a_long_interval_counts_for_its_length() -> None:
+    """One second of forward, then nine of evaluation: 10% and 90%, not half and half."""
+    events = [
+        run_event(),
+        step_event(10, seconds=1.0, spans={"forward": 1.0, "evaluation": 0.0}),
+        step_event(20, seconds=9.0, spans={"forward": 0.0, "evaluation": 9.0}),
+    ]
+    figure = curves_figure(History.from_events(events).as_dict())
+    texts = [text.get_text() for axes in figure.axes for text in _legend(axes)]
+    assert "forward 10.0%" in texts
+    assert "evaluation 90.0%" in texts
+
+
 def _legend(axes: Any) -> list[Any]:
     return axes.get_legend().get_texts() if axes.get_legend() else []
 

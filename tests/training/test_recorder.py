@@ -239,7 +239,7 @@ def test_a_log_that_fails_is_left_out_and_the_run_goes_on(tmp_path: Path, monkey
     said: list[str] = []
     recorder = Recorder(tmp_path, report=said.append, curves=False)
     recorder(run_event())
-    monkeypatch.setattr(recorder._sinks["TensorBoard"]._writer, "add_scalar", lambda *_: 1 / 0)  # type: ignore[attr-defined]
+    monkeypatch.setattr(recorder._sinks["TensorBoard"]._writer.file_writer, "add_summary", lambda *_: 1 / 0)  # type: ignore[attr-defined]
     for step in (10, 20, 30):
         recorder(step_event(step))
     recorder.close()

@@ -19,6 +19,9 @@ VERBS = {  # in the order in which a user meets them
     "inspect": "headrace.cli.inspect",
     "verify": "headrace.cli.verify",
     "tokenizer": "headrace.cli.tokenizer",
+    "train": "headrace.cli.train",
+    "sample": "headrace.cli.sample",
+    "export": "headrace.cli.export",
 }
 GO_ON = "Stopped. What is finished is kept: run the same command again to go on."
 
@@ -50,6 +53,8 @@ def cli() -> None:
     headrace demo                                    see it work, offline, in seconds
     headrace prepare corpus/*.jsonl.zst --out data   tokenize and pack, once
     headrace inspect data                            look at the result
+    headrace train data                              train a model on it
+    headrace sample runs/NAME --prompt 'def '        let it write
     """
 
 

@@ -30,7 +30,7 @@ def sample(run: str, prompt: tuple[str, ...], checkpoint: str, device: str, as_j
     """
     from headrace.training import load_run
 
-    saved = load_run(run, checkpoint=_which(checkpoint), device=device)
+    saved = load_run(run, checkpoint=which_checkpoint(checkpoint), device=device)
     if not hasattr(saved.model, "generate"):
         raise UsageError(f"The model of {run} has no generate(tokens, count): it cannot write text.")
     texts, started = [], time.perf_counter()
@@ -47,7 +47,7 @@ def sample(run: str, prompt: tuple[str, ...], checkpoint: str, device: str, as_j
         err_console().print(f"[dim]step {saved.manifest.step:,}, {count / seconds:,.0f} tokens/s[/]")
 
 
-def _which(checkpoint: str) -> str | int:
+def which_checkpoint(checkpoint: str) -> str | int:
     if checkpoint in ("latest", "best"):
         return checkpoint
     if not checkpoint.isdecimal():

@@ -59,7 +59,7 @@ def plain_line(status: RunStatus) -> str:
         f"val {val}" if val else "",
         f"{_number(last.get('tokens_per_second'), '{:,.0f}') or '-'} tok/s",
         f"data wait {_number(last.get('data_wait_share'), '{:.1%}') or '-'}",
-        f"eta {rough(eta)}" if eta is not None else "",
+        f"eta {rough(eta)}" if eta is not None and status.step < status.steps else "",
     ]
     return "  ".join(part for part in parts if part)
 

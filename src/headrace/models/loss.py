@@ -15,8 +15,9 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# Logits in one chunk. On a CPU 2^24 (64 MiB) is the fastest of 2^21 to 2^27. A GPU needs more rows to be busy: every
-# chunk reads and writes the whole gradient of the weight, which at 4,096 rows is a fifth of the time of the product.
+# Logits in one chunk. On a CPU core 2^21 to 2^27 take the same time within the noise (3.3 to 3.6 s for 4,096 tokens,
+# vocabulary 32,768, width 256), so the limit there is about memory: 2^24 are 64 MiB. A GPU is given more rows, because
+# every chunk reads and writes the whole gradient of the weight; this figure is an estimate, not yet measured on one.
 CHUNK_ON_CPU = 1 << 24
 CHUNK_ELSEWHERE = 1 << 27
 

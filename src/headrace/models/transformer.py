@@ -92,8 +92,9 @@ class TransformerConfig:
 class Rotation:
     """Cosines and sines of a stretch of positions, in float32, made once per forward pass and shared by all layers.
 
-    Not a table that the model keeps: it takes 0.1 ms, and there is nothing to move, cast or save. Positions run on
-    over the documents of a packed row, because only their differences matter and attention never leaves a document.
+    Not a table that the model keeps: 1,024 positions take 0.15 ms on a CPU core, and there is nothing to move, cast or
+    save. Positions run on over the documents of a packed row, because only their differences matter and attention
+    never leaves a document.
     """
 
     def __init__(self, start: int, length: int, width: int, base: float, device: torch.device) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import UsageError
+from headrace.training.schedule import check_schedule
 
 SCHEDULES = ("cosine", "wsd", "linear", "constant")
 OPTIMIZERS = ("adamw", "adamw8bit", "muon")
@@ -61,15 +62,14 @@ class TrainConfig:
         ):
             if getattr(self, name) not in choices:
                 raise UsageError(f"{name} {getattr(self, name)!r}: it must be one of {', '.join(choices)}.")
-        if not self.lr > 0:
-            raise UsageError(f"lr {self.lr}: a learning rate is above 0, for example 3e-4.")
         self._fill_in()
 
     def _fill_in(self) -> None:
         if self.warmup is None:
             self.warmup = min(2000, self.steps // 50)
-        if not 0 <= self.warmup <= self.steps:
-            raise UsageError(f"warmup {self.warmup}: it must be 0 to {self.steps:,}, the steps of the run.")
+        check_schedule(
+            kind=self.schedule, peak=self.lr, warmup=self.warmup, total=self.steps, min_ratio=self.min_lr_ratio
+        )
         if self.eval_every is None:
             self.eval_every = max(1, self.steps // 10)
         if self.sample_every is None:

@@ -116,13 +116,12 @@ class Trainer:
         batches = iter(feeder)
         self._announce()
         self._clock.restart()
-        guarded = True
+        if self.step < config.steps:  # tried again without compiling if that fails, on the very same batches
+            first = [next(batches) for _ in range(config.gradient_accumulation)]
+            run_guarded(self.model, lambda: self._one_step(iter(first)), report=self._say)
+            self._after_step(checkpoints, feeder)
         while self.step < config.steps and not stop:
-            if guarded:
-                run_guarded(self.model, lambda: self._one_step(batches), report=self._say)
-                guarded = False
-            else:
-                self._one_step(batches)
+            self._one_step(batches)
             self._after_step(checkpoints, feeder)
         self._close_interval()
         self._report(self._late.flush())

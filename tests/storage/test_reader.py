@@ -134,7 +134,7 @@ import sys
 sys.modules["torch"] = None
 from headrace import TokenStore
 store = TokenStore({str(tmp_path)!r})
-assert not store._maps and len(store.shards) == 200
+assert "maps" not in vars(store) and len(store.shards) == 200
 print(store.num_documents)
 assert "pyarrow" not in sys.modules and "tokenizers" not in sys.modules
 """

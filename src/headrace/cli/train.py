@@ -13,7 +13,8 @@ from headrace.errors import StoreError, UsageError
 if TYPE_CHECKING:
     from headrace.training import Recipe, Trainer, TrainResult
 
-TEST = {"size": "nano", "steps": 20, "batch_size": 4, "seq_len": 128, "eval_every": 10, "log_every": 5}
+TEST = {"size": "nano", "steps": 20, "seq_len": 128, "eval_every": 10, "log_every": 5}
+BATCH, TEST_BATCH = 16, 4
 
 
 @click.command(short_help="Train a model on prepared tokens, or on text as it is.")
@@ -29,7 +30,7 @@ TEST = {"size": "nano", "steps": 20, "batch_size": 4, "seq_len": 128, "eval_ever
 @click.option(
     "--seq-len", "--tokens-per-chunk", type=int, help="Tokens per sequence.  [default: the data's chunk size]"
 )
-@click.option("--batch-size", type=int, help="Sequences per forward pass.  [default: 16]")
+@click.option("--batch-size", type=int, help="Sequences per forward pass.  [default: 16, or --max-chunks]")
 @click.option("--gradient-accumulation", type=int, default=1, show_default=True, help="Forward passes per step.")
 @click.option("--steps", "--max-steps", type=int, help="Changes of the weights.")
 @click.option("--epochs", type=float, help="Times through the data.  [default: 1, without --steps]")
@@ -99,17 +100,17 @@ def recipe_of(options: dict[str, Any]) -> Recipe:
     from headrace.training import Recipe, default_precision, pick_device
 
     if options["test"]:
-        options = {**options, **{name: value for name, value in TEST.items() if options.get(name) is None}}
+        options = small(options)
     data, name = data_of(options)
     size = options["size"] or "micro"
     device = pick_device(options["device"])
     precision = options["mixed_precision"]
     settings = {
-        "out": options["out"] or str(Path("runs") / f"{options['model'].split(':')[0]}-{size}-{name}"),
+        "out": options["out"] or str(Path("runs") / f"{short_name(options['model'])}-{size}-{name}"),
         "optimizer": "adamw8bit" if options["use_8bit_optim"] else options["optimizer"],
         "precision": default_precision(device) if precision == "auto" else precision,
         "compile": "auto" if options["compile"] is None else options["compile"],
-        "log_every": options["log_every"] or 10,
+        "log_every": 10 if options["log_every"] is None else options["log_every"],
     }
     same = (
         "gradient_accumulation lr schedule warmup weight_decay clip device eval_every eval_batches checkpoint_every "
@@ -120,7 +121,7 @@ def recipe_of(options: dict[str, Any]) -> Recipe:
         model=options["model"],
         size=size,
         seq_len=options["seq_len"],
-        batch_size=options["batch_size"] or 16,
+        batch_size=batch_size(options),
         steps=options["steps"],
         epochs=options["epochs"],
         max_chunks=options["max_chunks"],
@@ -130,6 +131,31 @@ def recipe_of(options: dict[str, Any]) -> Recipe:
         seed=options["seed"],
         train={**settings, **{key: options[key] for key in same.split()}},
     )
+
+
+def small(options: dict[str, Any]) -> dict[str, Any]:
+    """What --test decides where nobody else did: a run for any machine, in seconds."""
+    usual = {**TEST, "steps": TEST["steps"] if options["max_chunks"] is None else None}
+    if (options["seq_len"] or 0) > 256:  # the context of nano
+        usual["size"] = "micro"
+    return {**options, **{name: value for name, value in usual.items() if options[name] is None}}
+
+
+def batch_size(options: dict[str, Any]) -> int:
+    """As asked for; else the usual, or less where --max-chunks would not fill one step of that."""
+    if options["batch_size"] is not None:
+        return int(options["batch_size"])
+    usual = TEST_BATCH if options["test"] else BATCH
+    if options["max_chunks"] is None:
+        return usual
+    most: int = options["max_chunks"] // max(1, options["gradient_accumulation"])
+    return max(1, min(usual, most))
+
+
+def short_name(model: str) -> str:
+    """path/to/mine.py:build -> mine"""
+    place = model.rpartition(":")[0] or model
+    return Path(place).stem if place.endswith(".py") else place
 
 
 def data_of(options: dict[str, Any]) -> tuple[Any, str]:
@@ -145,9 +171,11 @@ def data_of(options: dict[str, Any]) -> tuple[Any, str]:
             "headrace train data/python-stdlib. Or train on text as it is: headrace train --text FILE"
         )
     mix = dict(weighted(folder) for folder in folders)
+    if len(mix) < len(folders):
+        raise UsageError("A dataset is named twice. Name it once, with the sum of its weights.")
     for folder in mix:
-        need_dataset(folder)
-    name = Path(next(iter(mix))).name
+        need_dataset(folder, options["dataset"])
+    name = Path(next(iter(mix))).resolve().name
     if all(weight is None for weight in mix.values()):
         return list(mix), name
     missing = [folder for folder, weight in mix.items() if weight is None]
@@ -173,21 +201,34 @@ def pretokenized(name: str) -> str:
     return name if (Path(name) / "metadata.json").exists() else default_folder(name)
 
 
-def need_dataset(folder: str) -> None:
-    if not (Path(folder) / "metadata.json").exists() and not (Path(folder) / ".headrace").exists():
-        raise StoreError(
-            f"No chunks found in {folder}. Make them with: headrace prepare {Path(folder).name} --out {folder}"
-        )
+def need_dataset(folder: str, dataset: str | None) -> None:
+    """A folder without a dataset is refused with the command that makes one."""
+    if (Path(folder) / "metadata.json").exists() or (Path(folder) / ".headrace").exists():
+        return  # a dataset that is half made says so itself when it is opened
+    source = dataset if dataset is not None and pretokenized(dataset) == folder else known_source(Path(folder).name)
+    raise StoreError(f"No chunks found in {folder}. Make them with: headrace prepare {source} --out {folder}")
+
+
+def known_source(name: str) -> str:
+    from headrace.sources.catalogue import NAMES, find
+
+    return name if name in NAMES or find(name) else "SOURCE"
 
 
 def live_text(options: dict[str, Any], folders: list[str]) -> tuple[Any, str]:
+    from headrace.cli.prepare import default_folder
     from headrace.loading.live import LiveText
 
     if folders:
         raise UsageError(f"{folders[0]} is prepared and --text is not: train on one kind, or prepare the text too.")
     sources = [*options["text"], *([options["dataset"]] if options["dataset"] else [])]
+    if options["epochs"] is not None and options["steps"] is None and options["max_chunks"] is None:
+        raise UsageError(
+            f"--epochs {options['epochs']:g}: nobody knows how long live text is before it is read. Give --steps, "
+            f"or prepare it once: headrace prepare {sources[0]} --out {default_folder(sources[0])}"
+        )
     live = LiveText(sources, tokenizer=options["tokenizer"], threads=options["num_workers"], verbose=options["verbose"])
-    return live, Path(sources[0]).name.split(".")[0] or "text"
+    return live, Path(default_folder(sources[0])).name
 
 
 def summary(result: TrainResult, trainer: Trainer) -> dict[str, Any]:
@@ -210,8 +251,9 @@ def show_result(result: TrainResult, trainer: Trainer) -> None:
     rows = [
         ("steps", f"{result.step:,}, {amount(result.tokens)} tokens in {duration(trainer.seconds)}"),
         ("rate", f"{rate:,.0f} tokens/s"),
-        ("loss", f"{result.loss:.4f}"),
     ]
+    if math.isfinite(result.loss):  # there is none if every step was made before
+        rows.append(("loss", f"{result.loss:.4f}"))
     if result.val_loss is not None:
         rows.append(("validation", f"{result.val_loss:.4f}, perplexity {math.exp(result.val_loss):,.1f}"))
     rows += [("run", str(result.out)), ("next", f"headrace sample {result.out} --prompt 'def '")]

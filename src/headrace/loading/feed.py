@@ -16,7 +16,7 @@ from headrace.loading.gather import Gatherer
 
 # A caller that is back sooner than this gathers for itself: handing a batch from thread to thread takes about 50 us,
 # more than the gathering. Any real training step is longer, and finds its batch filled.
-PATIENCE = 200e-6
+PATIENCE = 1e-3
 
 
 class Batch(NamedTuple):

@@ -51,6 +51,9 @@ class PreparedData:
         self.datasets = self._open(self.datasets)
 
     def start(self, step: int, share: slice, buffers: Sequence[NDArray[Any]], *, with_boundaries: bool) -> Feed:
+        for dataset in self.datasets:
+            if dataset.store.access == "whole":
+                dataset.store.maps.populate()
         return Feed(self._gatherer(share), buffers, step, with_boundaries=with_boundaries or self._planned)
 
     def gather(self, step: int, share: slice, out: NDArray[Any], *, with_boundaries: bool) -> Boundaries | None:

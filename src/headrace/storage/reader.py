@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -15,12 +14,12 @@ from numpy.typing import NDArray
 from headrace.errors import StoreError, UsageError
 from headrace.storage.index import AGAIN, read_lengths
 from headrace.storage.manifest import TRAIN, Metadata, Shard, read_metadata
+from headrace.storage.mapping import ShardMaps
 
 if TYPE_CHECKING:
     from headrace.tokenizers import Tokenizer
 
 
-FEWEST_MAPS, MOST_MAPS = 256, 16_384  # each holds a descriptor
 ACCESS = ("normal", "random", "whole")
 
 
@@ -51,14 +50,11 @@ class TokenStore:
         self.dtype = np.dtype(self.metadata.dtype)
         self.shard_starts = _starts([shard.tokens for shard in self.shards])
         self._document_starts = _starts([shard.documents for shard in self.shards])
-        self._most_maps = _most_maps()
-        self._maps: dict[int, NDArray[Any]] = {}
-        self._files: dict[int, mmap.mmap] = {}  # of the same shards
         self._offsets: dict[int, NDArray[np.int64]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Goes to another process without its maps, which are made again there."""
-        return {**self.__dict__, "_maps": {}, "_files": {}}
+        return {name: value for name, value in self.__dict__.items() if name != "maps"}
 
     @property
     def vocab_size(self) -> int:
@@ -150,25 +146,13 @@ class TokenStore:
         return self.tokenizer.decode(ids)
 
     def shard_tokens(self, shard: int) -> NDArray[Any]:
-        """The map of one shard. Each holds a file descriptor, so the oldest is let go when there are many."""
-        tokens = self._maps.get(shard)
-        if tokens is None:
-            while len(self._maps) >= self._most_maps:
-                self._let_go(next(iter(self._maps)))
-            self._files[shard] = self._map(self.shards[shard])
-            tokens = self._maps[shard] = np.frombuffer(self._files[shard], self.dtype)
-        return tokens
+        """The map of one shard."""
+        return self.maps.shard(shard)
 
-    def expect(self, shard: int, start: int, count: int) -> None:
-        """Have these tokens of a shard read from disk in the background, because they are about to be copied."""
-        self.shard_tokens(shard)
-        first = start * self.dtype.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
-        if hasattr(mmap, "MADV_WILLNEED"):
-            self._files[shard].madvise(mmap.MADV_WILLNEED, first, (start + count) * self.dtype.itemsize - first)
-
-    def _let_go(self, shard: int) -> None:
-        self._maps.pop(shard, None)
-        self._files.pop(shard, None)
+    @cached_property
+    def maps(self) -> ShardMaps:
+        """All shards as one range of addresses."""
+        return ShardMaps([shard.tokens for shard in self.shards], self.dtype, self._open, access=self.access)
 
     def _shard_offsets(self, shard: int) -> NDArray[np.int64]:
         if shard not in self._offsets:
@@ -176,40 +160,24 @@ class TokenStore:
             self._offsets[shard] = _starts(read_lengths(self._file(info, "idx"), info.documents, self.dtype))
         return self._offsets[shard]
 
-    def _map(self, shard: Shard) -> mmap.mmap:
-        """Map after the size has been checked: touching a map beyond the file's end kills the process (SIGBUS)."""
+    def _open(self, index: int) -> int:
+        """A descriptor, after the size was checked: touching a map beyond the file's end kills the process (SIGBUS)."""
+        shard = self.shards[index]
         path = f"{self.path}/{shard.name}.bin"  # pathlib took a quarter of the time of a map
         try:
             descriptor = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
             raise StoreError(f"{path} is missing. {AGAIN}") from None
-        try:
-            held = os.fstat(descriptor).st_size // self.dtype.itemsize
-            if held != shard.tokens:
-                raise StoreError(
-                    f"{shard.name}.bin holds {held:,} tokens but the manifest counts {shard.tokens:,}. {AGAIN}"
-                )
-            if self.access == "whole" and hasattr(os, "posix_fadvise"):
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
-            mapped = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-        finally:
+        held = os.fstat(descriptor).st_size // self.dtype.itemsize
+        if held != shard.tokens:
             os.close(descriptor)
-        if self.access == "random" and hasattr(mmap, "MADV_RANDOM"):
-            mapped.madvise(mmap.MADV_RANDOM)
-        return mapped
+            raise StoreError(
+                f"{shard.name}.bin holds {held:,} tokens but the manifest counts {shard.tokens:,}. {AGAIN}"
+            )
+        return descriptor
 
     def _file(self, shard: Shard, suffix: str) -> Path:
         return self.path / f"{shard.name}.{suffix}"
-
-
-def _most_maps() -> int:
-    """A quarter of the descriptors that this process may have: a usual limit is 1,024."""
-    try:
-        import resource
-    except ImportError:
-        return FEWEST_MAPS
-    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return MOST_MAPS if allowed == resource.RLIM_INFINITY else max(FEWEST_MAPS, min(MOST_MAPS, allowed // 4))
 
 
 def split_lengths(folder: Path, metadata: Metadata, split: str) -> NDArray[np.int32]:

@@ -43,9 +43,9 @@ def test_what_is_not_mapped_reads_as_zeros(store: TokenStore) -> None:
 
 
 def test_maps_hold_no_descriptors(store: TokenStore) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(os.listdir("/dev/fd"))
     store.maps.need(np.arange(6))
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert len(os.listdir("/dev/fd")) <= before
 
 
 def test_a_view_outlives_its_store(store: TokenStore) -> None:
@@ -63,7 +63,7 @@ def test_populating_ends_by_itself(store: TokenStore) -> None:
         assert time.monotonic() < end
         time.sleep(0.005)
     assert store.maps.mapped.all()
-    assert store.tokens(0, store.total_tokens).tolist() == sum((contents(store, i) for i in range(6)), [])
+    assert store.tokens(0, store.total_tokens).tolist() == [token for i in range(6) for token in contents(store, i)]
 
 
 def test_populating_leaves_a_missing_shard_to_its_reader(store: TokenStore) -> None:

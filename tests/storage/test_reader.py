@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import os
 import subprocess
 import sys
-import mmap
 from pathlib import Path
 
 import numpy as np

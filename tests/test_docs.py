@@ -140,9 +140,10 @@ def options(*words: str) -> list[str]:
     return [spelling for option in found for spelling in (*option.opts, *option.secondary_opts)]
 
 
-def test_every_option_of_prepare_is_explained() -> None:
-    guide = text("docs/prepare.md")
-    missing = [option for option in options("prepare") if not re.search(rf"{option}(?![\w-])", guide)]
+@pytest.mark.parametrize("verb", ["prepare", "train"])
+def test_every_option_is_explained(verb: str) -> None:
+    guide = text(f"docs/{verb}.md")
+    missing = [option for option in options(verb) if not re.search(rf"{option}(?![\w-])", guide)]
     assert missing == []
 
 
@@ -185,7 +186,7 @@ def test_numpy_reads_a_dataset_as_the_guide_says(workplace: Path, monkeypatch: p
 # Those that run on what every machine has; Megatron is not installed here.
 SNIPPETS = [
     (document, number, code)
-    for document in ("docs/prepare.md", "docs/loading.md", "docs/tokenizers.md", "docs/formats.md")
+    for document in ("docs/prepare.md", "docs/loading.md", "docs/train.md", "docs/tokenizers.md", "docs/formats.md")
     for number, code in enumerate(blocks(text(document), "python"))
     if "megatron" not in code
 ]
@@ -221,6 +222,25 @@ def test_the_catalogue_is_the_one_in_the_code() -> None:
         for word in (*entry.aliases, entry.repo, entry.splits["train"], *(set(entry.splits) - {"train"})):
             assert word in row, (entry.name, word)
     assert all(f"| `{one}`" in section for one in NAMES)
+
+
+def test_the_sizes_are_those_of_the_model() -> None:
+    import torch
+
+    from headrace.models.transformer import SIZES, Transformer, TransformerConfig
+
+    section = text("docs/train.md").split("## Models\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    expected = []
+    for size, shape in SIZES.items():
+        with torch.device("meta"):
+            model = Transformer(TransformerConfig(vocab_size=32_768, **shape))
+        config, count = model.config, model.parameter_count
+        expected.append(
+            f"| `{size}` | {count():,} | {count(embeddings=False):,} | {config.layers} | {config.width:,} | "
+            f"{config.heads} ({config.groups}) | {config.context:,} |"
+        )
+    assert rows == expected
 
 
 def test_every_suffix_is_listed() -> None:

@@ -40,7 +40,11 @@ def run_outside(line: str, folder: Path) -> str:
     """The same in a process of its own; gives stderr."""
     name, *words = line.split()
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / name), *words], cwd=folder, capture_output=True, text=True
+        [sys.executable, "-W", "error", str(ROOT / name), *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stderr

@@ -258,6 +258,8 @@ def test_live_text_says_what_it_tokenizes(train: Headrace, tmp_path: Path) -> No
             "Give --steps, or prepare it once: headrace prepare notes.jsonl",
         ),
         (["data/tales", "--batch-size", "0"], 2, "batch_size 0"),
+        (["data/tales", "--seq-len", "0"], 2, "0 is not in the range x>=1"),
+        (["data/tales", "--max-chunks", "8", "--gradient-accumulation", "0"], 2, "0 is not in the range x>=1"),
         (
             ["data/tales", "--batch-size", "8", "--max-chunks", "5", "--size", "nano"],
             2,

@@ -28,13 +28,18 @@ BATCH, TEST_BATCH = 16, 4
 @click.option("--size", "--config", help="nano micro tiny small medium large xlarge.  [default: micro]")
 @click.option("-o", "--out", "--output", type=click.Path(), help="Run folder.  [default: runs/MODEL-SIZE-DATA]")
 @click.option(
-    "--seq-len", "--tokens-per-chunk", type=int, help="Tokens per sequence.  [default: the data's chunk size]"
+    "--seq-len",
+    "--tokens-per-chunk",
+    type=click.IntRange(1),
+    help="Tokens per sequence.  [default: the data's chunk size]",
 )
 @click.option("--batch-size", type=int, help="Sequences per forward pass.  [default: 16, or --max-chunks]")
-@click.option("--gradient-accumulation", type=int, default=1, show_default=True, help="Forward passes per step.")
+@click.option(
+    "--gradient-accumulation", type=click.IntRange(1), default=1, show_default=True, help="Forward passes per step."
+)
 @click.option("--steps", "--max-steps", type=int, help="Changes of the weights.")
 @click.option("--epochs", type=float, help="Times through the data.  [default: 1, without --steps]")
-@click.option("--max-chunks", type=int, help="Train on so many sequences only.")
+@click.option("--max-chunks", type=click.IntRange(1), help="Train on so many sequences only.")
 @click.option("--lr", "--learning-rate", type=float, default=1e-3, show_default=True)
 @click.option(
     "--schedule", type=click.Choice(["cosine", "wsd", "linear", "constant"]), default="cosine", show_default=True
@@ -148,7 +153,7 @@ def batch_size(options: dict[str, Any]) -> int:
     usual = TEST_BATCH if options["test"] else BATCH
     if options["max_chunks"] is None:
         return usual
-    most: int = options["max_chunks"] // max(1, options["gradient_accumulation"])
+    most: int = options["max_chunks"] // options["gradient_accumulation"]
     return max(1, min(usual, most))
 
 

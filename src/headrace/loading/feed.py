@@ -46,6 +46,7 @@ class Feed:
         self._free: queue.SimpleQueue[NDArray[Any] | None] = queue.SimpleQueue()
         self._full: deque[Batch | BaseException] = deque()
         self._turn = threading.Lock()
+        self._spare: NDArray[Any] | None = None  # given back last, so still in the cache: for a caller who gathers
         self._taken = 0  # batches given out; tells the thread that the caller has been back
         self._stopped = False
         for buffer in buffers:
@@ -66,7 +67,10 @@ class Feed:
         return batch
 
     def give_back(self, batch: Batch) -> None:
-        self._free.put(batch.tokens)
+        if self._spare is None:
+            self._spare = batch.tokens
+        else:
+            self._free.put(batch.tokens)
 
     def stop(self) -> None:
         self._stopped = True
@@ -74,7 +78,9 @@ class Feed:
 
     def _buffer(self) -> NDArray[Any]:
         """A free one: there is one more than the thread, the filled batches and the caller hold."""
-        buffer = self._free.get_nowait()
+        buffer, self._spare = self._spare, None
+        if buffer is None:
+            buffer = self._free.get_nowait()
         assert buffer is not None, "the feed was stopped"
         return buffer
 

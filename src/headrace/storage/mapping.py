@@ -40,6 +40,7 @@ class ShardMaps:
         np.cumsum(room, out=places[1:])
         self.starts: NDArray[np.int64] = places[:-1] // dtype.itemsize
         self.mapped = np.zeros(len(lengths), bool)
+        self._missing = len(lengths)
         self._places, self._lengths = places.tolist(), lengths.tolist()
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
         self._range = mmap.mmap(-1, self._places[-1], flags=flags, prot=mmap.PROT_READ)
@@ -56,7 +57,7 @@ class ShardMaps:
 
     def need(self, shards: NDArray[np.int64]) -> None:
         """Map those of these shards that are not mapped yet."""
-        if not self.mapped[shards].all():
+        if self._missing and not self.mapped[shards].all():
             for index in np.unique(shards[~self.mapped[shards]]).tolist():
                 self._map(index)
 
@@ -104,6 +105,7 @@ class ShardMaps:
             if self._access == "random" and hasattr(mmap, "MADV_RANDOM"):
                 self._range.madvise(mmap.MADV_RANDOM, place, length)
         self.mapped[index] = True
+        self._missing -= 1
 
 
 def _populate(maps: weakref.ref[ShardMaps]) -> None:

@@ -125,10 +125,13 @@ def table(result: dict[str, Any]) -> str:
     for threads in dict.fromkeys(row["threads"] for row in result["rows"]):
         rows = sorted((r for r in result["rows"] if r["threads"] == threads), key=lambda r: -r["tokens_per_cpu_s"])
         ours = next((r["tokens_per_cpu_s"] for r in rows if r["contender"] == OURS), None)
-        lines += [
+        title = (
             f"{result['size']}, {rows[0]['parameters'] / 1e6:.1f} million parameters, batches of {result['shape']}, "
             f"fp32, {threads} thread{'s' * (threads > 1)}, {result['rounds']} rounds of {result['steps']} steps after "
-            f"{result['warm']}",
+            f"{result['warm']}"
+        )
+        lines += [
+            title,
             "",
             HEADER.format(tokens=result["tokens"]),
             "|---|---:|---:|---:|---:|---:|---:|---:|---:|",

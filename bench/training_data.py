@@ -56,7 +56,7 @@ def spec_for(dataset: Path, work: Path, *, size: str, shape: str, **rest: Any) -
         "held_out": str(flat_tokens(dataset, VAL, work).resolve()),
         "dtype": read_metadata(dataset).dtype,
         "llama": str(first_weights(dataset, size, work).resolve()),
-        "out": str((work / "run").resolve()),
+        "out": str((work / f"run-{os.getpid()}").resolve()),  # two benchmarks may share WORK
         "rows": rows,
         "length": length,
         **rest,

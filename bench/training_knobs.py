@@ -25,17 +25,21 @@ from training_run import environment
 
 HERE = Path(__file__).parent
 KEEP = {"MALLOC_MMAP_THRESHOLD_": str(4 << 30), "MALLOC_TRIM_THRESHOLD_": str(8 << 30)}
+HEADER = (
+    "| variant | tokens per CPU-s (median) | lowest - highest | against base | in the kernel | faults per step | "
+    "peak MB | loss |"
+)
 HUGE = {"THP_MEM_ALLOC_ENABLE": "1"}
 
 
 class Variant(NamedTuple):
-    environment: dict[str, str] = {}
+    environment: dict[str, str]
     change: str = ""  # a function below, and what it is given
     value: int = 0
 
 
 VARIANTS: dict[str, Variant] = {
-    "base": Variant(),
+    "base": Variant({}),
     "malloc-keeps": Variant(KEEP),  # freed memory stays with the process and its pages with it
     "malloc-keeps-huge": Variant({**KEEP, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}),
     "glibc-huge": Variant({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}),
@@ -44,6 +48,11 @@ VARIANTS: dict[str, Variant] = {
     **{f"chunk-2^{power}": Variant({}, "chunk", power) for power in (20, 21, 22, 23)},
     "thp-chunk-2^22": Variant(HUGE, "chunk", 22),
     "malloc-keeps-chunk-2^22": Variant(KEEP, "chunk", 22),
+    "mallopt": Variant({}, "keep_memory"),  # the same as malloc-keeps, asked for by the running process
+    "thp-late": Variant({}, "huge_pages"),  # the same as thp, set by the running process
+    "mallopt-thp": Variant(HUGE, "keep_memory"),
+    "loss-buffer": Variant({}, "reuse_logits"),  # one buffer for the logits of all chunks and steps
+    "loss-buffer-2^22": Variant({}, "reuse_logits", 22),
     "keep-gradients": Variant({}, "keep_gradients"),
     "flush-denormal": Variant({}, "flush_denormal"),
     "unfused-adamw": Variant({}, "unfused"),
@@ -106,7 +115,6 @@ def run_one(name: str, text: str) -> None:
     variant = VARIANTS[name]
     if variant.change:
         CHANGES[variant.change](variant.value)
-    os.environ["PYTHONWARNINGS"] = "ignore"
     print(json.dumps(measure(headrace, spec, train=True)))
 
 
@@ -114,6 +122,51 @@ def chunk(power: int) -> None:
     from headrace.models import loss
 
     loss.CHUNK_ON_CPU = 1 << power
+
+
+def keep_memory(_: int) -> None:
+    """mallopt(M_MMAP_THRESHOLD) and mallopt(M_TRIM_THRESHOLD) of glibc."""
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    assert libc.mallopt(-3, 1 << 30) == 1
+    assert libc.mallopt(-1, (1 << 31) - 1) == 1
+
+
+def huge_pages(_: int) -> None:
+    os.environ |= HUGE
+
+
+def reuse_logits(power: int) -> None:
+    """The loss with its logits and its gradient of the weight in memory that stays."""
+    import torch
+
+    from headrace.models import loss
+
+    if power:
+        chunk(power)
+    kept: dict[tuple[int, ...], torch.Tensor] = {}
+
+    def forward(ctx: Any, hidden: Any, weight: Any, targets: Any, counts: Any, dtype: Any, rows: int) -> Any:
+        total = torch.zeros((), dtype=torch.float32)
+        grad_hidden, grad_weight = torch.empty_like(hidden), torch.zeros_like(weight)
+        for part in loss._chunks(len(targets), rows):
+            inputs = hidden[part]
+            shape = (len(inputs), len(weight))
+            logits = kept.setdefault(shape, torch.empty(0))
+            if logits.shape != shape:
+                logits = kept[shape] = torch.empty(shape)
+            torch.mm(inputs, weight.T, out=logits)
+            torch._log_softmax(logits, -1, False, out=logits)
+            total += loss._negative_log_likelihood(logits, targets[part], counts[part])
+            grad = loss._grad_of_logits(logits, targets[part])
+            counted = counts[part, None].to(dtype)
+            grad_hidden[part] = (grad @ weight) * counted
+            grad_weight.addmm_(grad.T, inputs * counted)
+        ctx.save_for_backward(grad_hidden, grad_weight)
+        return total
+
+    loss._LossAndGradients.forward = staticmethod(forward)  # type: ignore[method-assign]
 
 
 def keep_gradients(_: int) -> None:
@@ -150,6 +203,9 @@ def compile_model(_: int) -> None:
 
 CHANGES: dict[str, Callable[[int], None]] = {
     "chunk": chunk,
+    "keep_memory": keep_memory,
+    "huge_pages": huge_pages,
+    "reuse_logits": reuse_logits,
     "keep_gradients": keep_gradients,
     "flush_denormal": flush_denormal,
     "unfused": unfused,
@@ -158,11 +214,7 @@ CHANGES: dict[str, Callable[[int], None]] = {
 
 
 def table(runs: dict[str, list[dict[str, Any]]]) -> str:
-    lines = [
-        "| variant | tokens per CPU-s (median) | lowest - highest | against base | in the kernel | faults per step | "
-        "peak MB | loss |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+    lines = [HEADER, "|---|---:|---:|---:|---:|---:|---:|---:|"]
     base = middle(runs["base"], "tokens_per_cpu_s") if "base" in runs else None
     for name, found in runs.items():
         rate, rates = middle(found, "tokens_per_cpu_s"), [one["tokens_per_cpu_s"] for one in found]

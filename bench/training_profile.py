@@ -189,12 +189,18 @@ def report(result: dict[str, Any]) -> str:
     spans, cost, found = result["spans"], result["span_cost"], result["operators"]
     lines = [f"{spans['steps']} steps of {spans['step_seconds']:.3f} s", "", "| span | share |", "|---|---:|"]
     lines += [f"| {name} | {share:.3%} |" for name, share in spans["shares"].items()]
+    waits = (
+        f"outside forward, backward and optimizer {spans['outside']:.3%}, data wait {spans['data_wait']:.4%}, "
+        f"worst wait {spans['worst_wait_ms']:.2f} ms"
+    )
+    marks = (
+        f"a mark {cost['mark_us']:.2f} us, all marks {cost['share_of_a_step']:.5%} of a step; tiny step "
+        f"{cost['tiny_step_ms']:.2f} ms with and {cost['tiny_step_without_ms']:.2f} ms without marks"
+    )
     lines += [
         "",
-        f"outside forward, backward and optimizer {spans['outside']:.3%}, data wait {spans['data_wait']:.4%}, "
-        f"worst wait {spans['worst_wait_ms']:.2f} ms",
-        f"a mark {cost['mark_us']:.2f} us, all marks {cost['share_of_a_step']:.5%} of a step; tiny step "
-        f"{cost['tiny_step_ms']:.2f} ms with and {cost['tiny_step_without_ms']:.2f} ms without marks",
+        waits,
+        marks,
         "",
         "| kind of operator | share of CPU time |",
         "|---|---:|",

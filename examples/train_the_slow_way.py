@@ -17,9 +17,9 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from tokenizers import Tokenizer
 
 import headrace as hr
+from tokenizers import Tokenizer
 
 LENGTH, PAD = 256, 32_754
 

@@ -3,11 +3,10 @@
 import shutil
 from pathlib import Path
 
-from training_rivals.spec import BETAS, CLIP, LOG_EVERY, LR, MIN_LR_RATIO, WEIGHT_DECAY
-
 from headrace.loading import Loader
 from headrace.models import import_llama
 from headrace.training import Recorder, TrainConfig, Trainer
+from training_rivals.spec import BETAS, CLIP, LOG_EVERY, LR, MIN_LR_RATIO, WEIGHT_DECAY
 
 PACKAGES = ("headrace",)
 USES = "Trainer, own transformer, Loader, Recorder with TensorBoard"

@@ -1,6 +1,7 @@
 """Hugging Face: Trainer with LlamaForCausalLM, its defaults for the optimizer and for attention."""
 
 import transformers
+
 from training_rivals.chunks import Chunks
 from training_rivals.spec import BETAS, CLIP, LOG_EVERY, LR, MIN_LR_RATIO, WEIGHT_DECAY
 

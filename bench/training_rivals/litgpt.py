@@ -10,6 +10,7 @@ from litgpt.args import EvalArgs, TrainArgs
 from litgpt.pretrain import fit
 from litgpt.utils import chunked_cross_entropy
 from safetensors.torch import load_file
+
 from training_rivals.chunks import Chunks
 from training_rivals.plain_llama import rope_base
 from training_rivals.spec import BETAS, CLIP, LOG_EVERY, LR, MIN_LR_RATIO, WEIGHT_DECAY

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import torch
+
 from training_rivals import plain_llama
 from training_rivals.spec import BETAS, CLIP, LOG_EVERY, LR, MIN_LR_RATIO, WEIGHT_DECAY
 

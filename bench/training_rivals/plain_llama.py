@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from safetensors.torch import load_file
 from torch import nn
 
@@ -18,9 +18,7 @@ class Attention(nn.Module):
 
     def forward(self, x, cos, sin):
         rows, length, width = x.shape
-        q, k, v = (
-            part.view(rows, length, self.heads, -1).transpose(1, 2) for part in self.qkv(x).split(width, dim=2)
-        )
+        q, k, v = (part.view(rows, length, self.heads, -1).transpose(1, 2) for part in self.qkv(x).split(width, dim=2))
         q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(mixed.transpose(1, 2).contiguous().view(rows, length, width))

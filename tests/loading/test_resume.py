@@ -58,6 +58,28 @@ def test_resuming_at_every_step_on_any_ranks_and_prefetch(folders: list[str], ki
             assert [global_batch(ranks) for _ in expected[step : step + 2]] == expected[step : step + 2]
 
 
+def test_another_batch_size_goes_on_at_the_same_sample(folders: list[str]) -> None:
+    mixture = mixture_of("changing", folders)
+    whole = open_ranks(mixture, 1)[0]
+    expected = [row for _ in range(20) for row in next(whole).tokens.tolist()]
+    first = open_ranks(mixture, 1)[0]
+    rows = [row for _ in range(9) for row in next(first).tokens.tolist()]
+    second = open_ranks(mixture, 1, batch_size=4)[0]
+    second.load_state_dict(first.state_dict())
+    rows += [row for _ in range(22) for row in next(second).tokens.tolist()]
+    assert rows == expected
+    with pytest.raises(Exception, match="no whole number of batches of 5"):
+        open_ranks(mixture, 1, batch_size=5)[0].load_state_dict(first.state_dict())
+
+
+def test_only_the_first_chunks(folders: list[str]) -> None:
+    loader = open_ranks(Mixture(folders[0]), 1, max_chunks=16)[0]
+    assert loader.steps_per_epoch == 2
+    rows = [tuple(row) for _ in range(4) for row in next(loader).tokens.tolist()]
+    front = Loader(folders[0], seq_len=16, batch_size=16, shuffle=False)
+    assert sorted(rows) == sorted(2 * [tuple(row) for row in next(front).tokens.tolist()])
+
+
 def test_any_step_at_once(folders: list[str]) -> None:
     loader = open_ranks(mixture_of("changing", folders), 1)[0]
     expected = [next(loader).tokens.tolist() for _ in range(STEPS)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
@@ -57,6 +58,7 @@ def open_trainer(data: Path, out: Path, model: Any = None, **settings: Any) -> T
         Loader(data, **shape),
         TrainConfig(**options),
         val_loader=Loader(data, split="val", **shape),
+        record=False,
     )
 
 
@@ -198,6 +200,29 @@ def test_or_the_step_is_left_out(data: Path, tmp_path: Path) -> None:
     trainer.run()
     assert [step for step, loss in losses.items() if not math.isfinite(loss)] == [3]
     assert all(torch.isfinite(parameter).all() for parameter in trainer.model.parameters())
+
+
+def test_a_gradient_that_is_no_number_counts_too(data: Path, tmp_path: Path) -> None:
+    trainer = open_trainer(data, tmp_path, lr=1e30, clip=0.0, steps=4)
+    with pytest.raises(TrainingFailed, match=r"gradient of step 2 has a norm of (inf|nan)|loss of step 2 is"):
+        trainer.run()
+
+
+def test_a_run_records_itself_and_can_be_opened_again(data: Path, tmp_path: Path) -> None:
+    model = small_model()
+    config = TrainConfig(steps=2, out=tmp_path, log_every=1, tensorboard=False)
+    Trainer(model, Loader(data, seq_len=32, batch_size=4), config).run()
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert kinds[0] == "run"
+    assert kinds[-1] == "end"
+    assert {"step", "checkpoint"} <= set(kinds)
+    told = Checkpoints(tmp_path / "checkpoints").list()[-1].model
+    options = {"context": told["context"], **told["options"]}
+    again = build_model(told["name"], told["size"], vocab_size=told["vocab_size"], **options)
+    found = Checkpoints(tmp_path / "checkpoints").latest()
+    assert found is not None
+    again.load_state_dict(found.model_state)
+    assert torch.equal(again.embedding.weight, model.embedding.weight)
 
 
 class NoMemory(torch.nn.Module):

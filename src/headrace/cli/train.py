@@ -83,16 +83,13 @@ def train(as_json: bool, force: bool, **options: Any) -> None:
     Stop it at any moment; the same command goes on where it was.
     """
     from headrace.cli.train_view import TrainView
-    from headrace.training import Recorder, build_trainer
+    from headrace.training import build_trainer
 
     recipe = recipe_of(options)
-    out = Path(recipe.train["out"])
     view = TrainView(quiet=as_json)
     trainer = build_trainer(recipe, force=force, report=view.say)
-    recorder = Recorder(out, tensorboard=options["tensorboard"], wandb_project=options["wandb"], report=view.say)
-    trainer.listen(recorder)
     trainer.listen(view)
-    with recorder, view:
+    with view:
         result = trainer.run()
     if as_json:
         print_json(summary(result, trainer))
@@ -180,7 +177,7 @@ def data_of(options: dict[str, Any]) -> tuple[Any, str]:
         raise UsageError("A dataset is named twice. Name it once, with the sum of its weights.")
     for folder in mix:
         need_dataset(folder, options["dataset"])
-    name = Path(next(iter(mix))).resolve().name
+    name = Path(next(iter(mix))).absolute().name
     if all(weight is None for weight in mix.values()):
         return list(mix), name
     missing = [folder for folder, weight in mix.items() if weight is None]

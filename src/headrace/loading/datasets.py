@@ -31,6 +31,7 @@ class Selection(msgspec.Struct, frozen=True):
     split: str = TRAIN
     holdout: float = 0.0
     packing: str = CONCAT
+    max_chunks: int | None = None  # of each dataset; the first ones
 
 
 def open_datasets(names: Sequence[str], selection: Selection, opened: Sequence[ChunkRange] = ()) -> list[ChunkRange]:
@@ -58,7 +59,8 @@ def _open(name: str, selection: Selection) -> ChunkRange:
     chunks = plan.num_chunks if plan else (store.total_tokens - 1) // selection.seq_len
     held = 0 if has_val else _held_out(chunks, selection.holdout)
     if selection.split == TRAIN or has_val:
-        return _checked(ChunkRange(name, store, 0, chunks - held, plan), selection.seq_len)
+        count = min(chunks - held, selection.max_chunks or chunks)
+        return _checked(ChunkRange(name, store, 0, count, plan), selection.seq_len)
     if not held:
         raise UsageError(
             f"{name} has no validation documents, and holdout is {selection.holdout}. Prepare it with --val-fraction, "

@@ -29,7 +29,7 @@ from headrace.telemetry import EventLog
 DTYPES = ("int64", "int32", "uint16")
 ACCESS = {"auto": None, "random": "random", "populate": "whole", "normal": "normal"}
 STATE_VERSION = 1
-SAME = ("version", "seq_len", "batch_size")  # must be as they were to resume
+SAME = ("version", "seq_len")  # must be as they were to resume
 
 
 class Loader:
@@ -50,6 +50,7 @@ class Loader:
         split: str = TRAIN,
         holdout: float = 0.0,
         packing: str = CONCAT,
+        max_chunks: int | None = None,
         rank: int = 0,
         world_size: int = 1,
         dtype: str = "int64",
@@ -70,12 +71,12 @@ class Loader:
         self.dtype, self.prefetch, self.documents, self.pin = np.dtype(dtype), prefetch, documents, pin
         self._data: PreparedData | LiveData
         if isinstance(data, LiveText):
-            _check_live(split, holdout, packing)
+            _check_live(split, holdout, packing, max_chunks)
             self._data = LiveData(data, seq_len=seq_len, batch_size=batch_size, seed=seed, shuffle=shuffle)
         else:
             self._data = PreparedData(
                 data if isinstance(data, Mixture) else Mixture(data),
-                Selection(seq_len, split, holdout, packing),
+                Selection(seq_len, split, holdout, packing, max_chunks),
                 batch_size=batch_size,
                 seed=seed,
                 shuffle=shuffle,
@@ -96,6 +97,10 @@ class Loader:
     def steps_per_epoch(self) -> int:
         """Steps in which a run sees as many chunks as the datasets hold together."""
         return self._data.chunks // self.batch_size
+
+    @property
+    def chunks_per_epoch(self) -> int:
+        return self._data.chunks
 
     @property
     def step(self) -> int:
@@ -188,9 +193,20 @@ class Loader:
             raise UsageError(
                 f"This state belongs to other data or settings:\n  {listed}\nOpen the loader as it was then."
             )
+        step = self._step_of(state)
         self._stop()
         self._data.load(state)
-        self._step = int(state["step"])
+        self._step = step
+
+    def _step_of(self, state: dict[str, Any]) -> int:
+        """Samples have numbers of their own, so a run may go on with batches of another size."""
+        step, rest = divmod(int(state["step"]) * int(state["batch_size"]), self.batch_size)
+        if rest:
+            raise UsageError(
+                f"This state is of {state['step']:,} batches of {state['batch_size']}, which is no whole number of "
+                f"batches of {self.batch_size}. Take a batch_size that divides {state['batch_size']}."
+            )
+        return step
 
     def close(self) -> None:
         self._stop()
@@ -236,11 +252,11 @@ def _check_ranks(batch_size: int, rank: int, world_size: int) -> None:
         )
 
 
-def _check_live(split: str, holdout: float, packing: str) -> None:
-    if (split, holdout, packing) != (TRAIN, 0.0, CONCAT):
+def _check_live(split: str, holdout: float, packing: str, max_chunks: int | None) -> None:
+    if (split, holdout, packing, max_chunks) != (TRAIN, 0.0, CONCAT, None):
         raise UsageError(
-            "Live text has no validation split, no held-out chunks and no best-fit plan. Leave split, holdout and "
-            "packing out, or prepare the text: headrace prepare SOURCE --out DIR"
+            "Live text has no validation split, no held-out chunks, no best-fit plan and no number of chunks. Leave "
+            "split, holdout, packing and max_chunks out, or prepare the text: headrace prepare SOURCE --out DIR"
         )
 
 

@@ -3,7 +3,7 @@
 from headrace.models.base import LanguageModel
 from headrace.models.llama import export_llama, export_safetensors, import_llama
 from headrace.models.loss import Evaluation, chunked_cross_entropy
-from headrace.models.registry import MODELS, build_model, forward_options
+from headrace.models.registry import MODELS, build_model, describe_model, forward_options
 
 __all__ = [
     "MODELS",
@@ -11,6 +11,7 @@ __all__ = [
     "LanguageModel",
     "build_model",
     "chunked_cross_entropy",
+    "describe_model",
     "export_llama",
     "export_safetensors",
     "forward_options",

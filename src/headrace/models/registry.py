@@ -53,6 +53,18 @@ def build_model(
     return model
 
 
+def describe_model(model: nn.Module) -> dict[str, Any]:
+    """What build_model has to be told to make this model again; nothing for one that is not of MODELS."""
+    name = next((name for name, kind in MODELS.items() if type(model) is kind), None)
+    if name is None or not isinstance(model, LanguageModel):
+        return {}
+    options = dataclasses.asdict(model.config)  # type: ignore[call-overload]
+    vocab_size, context = options.pop("vocab_size"), options.pop("context")
+    size = next(iter(MODELS[name].sizes))  # every one of its fields is overridden
+    told = {"name": name, "size": size, "vocab_size": vocab_size, "context": context, "options": options}
+    return {"model": told}
+
+
 def forward_options(model: nn.Module) -> set[str]:
     """Which of doc_ids and loss_mask the model's forward takes."""
     parameters = inspect.signature(model.forward).parameters

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from headrace.errors import UsageError
+
 # Dense peak of the tensor cores, FLOP/s, by the maker's data sheets; the first name found in the device's name counts.
 GPU_PEAKS = {
     "B200": {"bf16": 2250e12, "fp16": 2250e12, "fp32": 1125e12},
@@ -32,10 +34,20 @@ MATRIX = 768
 def pick_device(name: str) -> torch.device:
     """The device of this name; "auto" takes CUDA, then Apple's, then the CPU."""
     if name != "auto":
-        return torch.device(name)
+        return _named(name)
     if torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _named(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UsageError(f"--device {name} cannot be used here: {reason}. Use --device auto or cpu.") from error
+    return device
 
 
 def peak_flops(device: torch.device, precision: str) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from headrace.errors import HeadraceError, Interrupted
 from headrace.loading import Loader
 from headrace.loading.device import DeviceBatch, DeviceFeeder
-from headrace.models import LanguageModel, forward_options
+from headrace.models import LanguageModel, describe_model, forward_options
 from headrace.tokenizers import Tokenizer
 from headrace.training import evaluation
 from headrace.training.backend import seed_everything, setup_backend
@@ -29,8 +30,9 @@ from headrace.training.late import Interval, LateReader
 from headrace.training.optimizer import build_optimizer
 from headrace.training.precision import build_precision
 from headrace.training.randomness import restore_rng, rng_state
+from headrace.training.recorder import Recorder
 from headrace.training.schedule import learning_rate
-from headrace.training.spans import SpanClock
+from headrace.training.spans import SpanClock, device_spans
 from headrace.training.stopping import StopRequest
 from headrace.training.troubles import explained, nonfinite
 
@@ -58,13 +60,15 @@ class Trainer:
         tokenizer: Tokenizer | None = None,
         listeners: tuple[Listener, ...] = (),
         describe: dict[str, Any] | None = None,
+        record: bool = True,
     ) -> None:
         self.config, self.loader, self.val_loader, self.tokenizer = config, loader, val_loader, tokenizer
         self.device = pick_device(config.device)
         setup_backend(self.device)
         seed_everything(config.seed)
         self.model = model.to(self.device)
-        self._listeners, self._description = list(listeners), describe or {}
+        self._listeners, self._unsaid, self._record = list(listeners), list[str](), record
+        self._description = describe if describe is not None else describe_model(self.model)
         self.precision = build_precision(config.precision, self.device, report=self._say)
         self.optimizer = build_optimizer(
             self.model,
@@ -97,15 +101,34 @@ class Trainer:
         config = self.config
         folder = Path(config.out) / "checkpoints"
         checkpoints = Checkpoints(folder, keep_last=config.keep_last, keep_best=config.keep_best, report=self._say)
-        with checkpoints, StopRequest() as stop:
+        with self._recorded(), checkpoints, StopRequest() as stop:
             self._resume(checkpoints)
             try:
                 with explained(config, self.loader):
                     self._train(checkpoints, stop)
+                self._emit("end", step=self.step, tokens=self.tokens, loss=self.loss, val_loss=self.val_loss)
             except KeyboardInterrupt:
                 raise Interrupted(f"Stopped at once after step {self.step:,}; {self._go_on(folder)}") from None
-        self._emit("end", step=self.step, tokens=self.tokens, loss=self.loss, val_loss=self.val_loss)
         return TrainResult(self.step, self.tokens, self.loss, self.val_loss, Path(config.out))
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Everything the run says goes into its folder, unless the caller does without."""
+        config = self.config
+        if not self._record:
+            yield
+            return
+        with Recorder(
+            config.out, tensorboard=config.tensorboard, wandb_project=config.wandb, report=self._say
+        ) as recorder:
+            self.listen(recorder)
+            unsaid, self._unsaid = self._unsaid, []
+            for text in unsaid:
+                self._say(text)
+            try:
+                yield
+            finally:
+                self._listeners.remove(recorder)
 
     def _train(self, checkpoints: Checkpoints, stop: StopRequest) -> None:
         config = self.config
@@ -205,6 +228,7 @@ class Trainer:
         if not steps:
             return
         self._clock.mark("other")
+        passed = self._clock.device_marks()  # of the interval before, whose numbers arrive below
         seconds, spans = self._clock.elapsed, self._clock.take()
         self.seconds += seconds
         facts = {
@@ -219,6 +243,8 @@ class Trainer:
             **self._usage.read(),
         }
         arrived = self._late.close(facts)
+        if arrived is not None and passed:
+            arrived.facts["device_spans"] = device_spans(passed)
         self._clock.mark("sync")
         self._report(arrived)
         self._clock.mark("other")
@@ -228,8 +254,9 @@ class Trainer:
         if interval is None:
             return
         facts, values = interval.facts, interval.values
-        losses = values[:, 0].tolist()
-        bad = next((i for i, loss in enumerate(losses) if not math.isfinite(loss)), None)
+        losses, norms = values[:, 0].tolist(), values[:, 1].tolist()
+        pairs = list(zip(losses, norms, strict=True))
+        bad = next((i for i, pair in enumerate(pairs) if not all(map(math.isfinite, pair))), None)
         first = facts["step"] - facts["steps"]
         finite = [loss for loss in losses if math.isfinite(loss)]
         self.loss = sum(finite) / len(finite) if finite else math.nan
@@ -244,10 +271,10 @@ class Trainer:
             tokens_per_second=rate,
             mfu=self._mfu(rate),
             data_wait_share=facts["spans"]["data_wait"] / max(1e-9, training),
-            skipped=len(losses) - len(finite),
+            skipped=sum(not all(map(math.isfinite, pair)) for pair in pairs),
         )
         if bad is not None and self.config.nonfinite == "stop":
-            raise nonfinite(losses[bad], first + bad + 1, facts, self.config, self.loader)
+            raise nonfinite(*pairs[bad], first + bad + 1, facts, self.config)
 
     def _mfu(self, rate: float) -> float | None:
         """Model FLOPs per second as a share of what the device could do."""
@@ -317,7 +344,8 @@ class Trainer:
         self.loader.load_state_dict(found.state["loader"])
         restore_rng(found.state["rng"])
         self.step, self.tokens, self.seconds = found.step, found.state["tokens"], found.state["seconds"]
-        self.val_loss = found.manifest.metrics.get("val_loss")
+        self.val_loss, loss = found.manifest.metrics.get("val_loss"), found.manifest.metrics.get("loss")
+        self.loss = math.nan if loss is None else loss
         self._say(f"Going on from step {self.step:,} ({found.path.name})")
 
     def _announce(self) -> None:
@@ -338,7 +366,10 @@ class Trainer:
         return f"Run the same command again to go on from the newest checkpoint in {folder}."
 
     def _say(self, text: str) -> None:
-        self._emit("message", text=text)
+        if self._listeners:
+            self._emit("message", text=text)
+        else:
+            self._unsaid.append(text)  # said when somebody listens
 
     def _emit(self, kind: str, **fields: Any) -> None:
         event = {"t": round(time.time(), 3), "kind": kind, **fields}

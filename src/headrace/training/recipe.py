@@ -12,7 +12,7 @@ from headrace.errors import UsageError
 from headrace.loading import Loader
 from headrace.loading.live import LiveText
 from headrace.loading.mixture import Mix
-from headrace.models import build_model
+from headrace.models import MODELS, build_model
 from headrace.storage import VAL
 from headrace.training.config import TrainConfig
 from headrace.training.loop import Trainer
@@ -50,6 +50,7 @@ def build_trainer(recipe: Recipe, *, force: bool = False, report: Callable[[str]
     """Open the data, make the model, and claim the run's folder, or go on in it."""
     vocab_size, stored, tokenizer = _describe_data(recipe.data)
     if recipe.train.get("checkpoint_activations"):
+        _check_recompute(recipe.model)
         recipe = replace(recipe, model_options={**recipe.model_options, "recompute": True})
     model = build_model(recipe.model, recipe.size, vocab_size=vocab_size, seed=recipe.seed, **recipe.model_options)
     context = getattr(model, "context", None)
@@ -68,6 +69,11 @@ def build_trainer(recipe: Recipe, *, force: bool = False, report: Callable[[str]
     folder.claim({"recipe": description["extra"], "train": config.as_dict()}, force=force, report=report)
     folder.keep_tokenizer(tokenizer)
     return Trainer(model, loader, config, val_loader=val_loader, tokenizer=tokenizer, describe=description)
+
+
+def _check_recompute(model: str) -> None:
+    if model not in MODELS:
+        raise UsageError(f"--checkpoint-activations is for the models of Headrace; {model} has to do it itself.")
 
 
 def _describe_data(data: Mix | LiveText) -> tuple[int, int | None, Tokenizer]:
@@ -92,7 +98,7 @@ def _open_loaders(recipe: Recipe) -> tuple[Loader, Loader | None]:
     if isinstance(recipe.data, LiveText):
         return Loader(recipe.data, **shape), None
     shape |= {"packing": recipe.packing, "holdout": recipe.holdout}
-    train = Loader(recipe.data, **shape)
+    train = Loader(recipe.data, **shape, max_chunks=recipe.max_chunks)
     if not recipe.holdout and not train.has_split(VAL):
         return train, None
     return train, Loader(recipe.data, **{**shape, "seed": VAL_SEED, "split": VAL, "batch_size": _val_batch(recipe)})
@@ -109,7 +115,10 @@ def _steps(recipe: Recipe, loader: Loader, accumulation: int) -> int:
     if isinstance(recipe.data, LiveText) and recipe.max_chunks is None:
         return LIVE_STEPS
     epochs = 1.0 if recipe.epochs is None else recipe.epochs
-    whole = recipe.max_chunks if recipe.max_chunks is not None else loader.steps_per_epoch * loader.batch_size
+    if not (math.isfinite(epochs) and epochs > 0):
+        raise UsageError(f"epochs {epochs}: it must be a number above 0.")
+    whole = recipe.max_chunks if isinstance(recipe.data, LiveText) else loader.chunks_per_epoch
+    assert whole is not None
     steps = math.floor(epochs * whole / (loader.batch_size * accumulation))
     if steps < 1:
         raise UsageError(
@@ -127,7 +136,9 @@ def _description(recipe: Recipe, vocab_size: int, context: int | None, tokenizer
         from headrace.loading.mixture import Mixture
 
         mixture = Mixture(recipe.data)
-        names, shares = list(mixture.names), mixture.state()
+        names = list(mixture.names)
+        known = Mixture({Path(name).name: 1.0 for name in names}) if len(names) == 1 else mixture  # it may have moved
+        shares = known.state()
     model = {
         "name": recipe.model,
         "size": recipe.size,

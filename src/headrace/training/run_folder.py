@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import msgspec
 
 from headrace.errors import StoreError, UsageError
 from headrace.files import write_atomically
+from headrace.training.checkpoint_folder import find_checkpoints, lock_folder
 
 if TYPE_CHECKING:
     from headrace.tokenizers import Tokenizer
@@ -29,9 +31,20 @@ OWN = (
     "wandb",
     "wandb_id.txt",
 )
-# May change when a run goes on: they say how it is run, not what it computes. Steps too: a run may be made longer.
+# May change when a run goes on: they say how it is run, not what it is, or they are what a person changes when a loss
+# is no number or memory runs out.
 FREE = {
+    "batch_size",
+    "checkpoint_activations",
+    "clip",
+    "gradient_accumulation",
+    "lr",
+    "min_lr_ratio",
     "out",
+    "precision",
+    "recompute",
+    "schedule",
+    "weight_decay",
     "steps",
     "warmup",
     "log_every",
@@ -57,14 +70,17 @@ class RunFolder:
 
     def claim(self, facts: dict[str, Any], *, force: bool, report: Callable[[str], None]) -> None:
         """Begin here, or go on if this is the same run; anything else is refused with the difference."""
-        if force:
-            self._start_over()
         if self._holds_something_else():
             raise UsageError(
                 f"{self.path} holds other files and is no run of Headrace. Choose another folder with --out."
             )
-        before = self._read()
-        facts = msgspec.json.decode(msgspec.json.encode(facts))
+        with self._held():
+            if force:
+                self._start_over()
+            self._go_on_or_begin(msgspec.json.decode(msgspec.json.encode(facts)), report)
+
+    def _go_on_or_begin(self, facts: dict[str, Any], report: Callable[[str], None]) -> None:
+        before = self._read() if find_checkpoints(self.path / CHECKPOINTS) else None
         if before is not None:
             lines = list(_differences(before, facts))
             if lines:
@@ -79,6 +95,16 @@ class RunFolder:
                 )
         self.path.mkdir(parents=True, exist_ok=True)
         write_atomically(self.path / FILE, msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n")
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Nobody else trains here meanwhile; the run itself then holds the folder of its checkpoints."""
+        folder = self.path / CHECKPOINTS
+        if not folder.is_dir():
+            yield
+            return
+        with lock_folder(folder):
+            yield
 
     def keep_tokenizer(self, tokenizer: Tokenizer) -> None:
         """So that the run is whole without its data."""

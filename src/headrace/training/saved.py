@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from headrace.errors import StoreError
+from headrace.errors import StoreError, UsageError
 from headrace.models import build_model, export_llama, export_safetensors
+from headrace.models.transformer import Transformer
 from headrace.tokenizers import Tokenizer, load_tokenizer
 from headrace.training.checkpoint import Checkpoints
 from headrace.training.checkpoint_files import LoadedCheckpoint
@@ -41,6 +42,11 @@ def load_run(folder: str | Path, *, checkpoint: str | int = "latest", device: st
     folder = Path(folder)
     found = _find(folder, checkpoint)
     told = found.manifest.model
+    if not told:
+        raise StoreError(
+            f"The checkpoints of {folder} do not say what model they are of: it was none of Headrace's. Build it "
+            f"yourself and load {found.path / 'model.safetensors'}."
+        )
     options = {} if told.get("context") is None else {"context": told["context"]}
     model = build_model(told["name"], told["size"], vocab_size=told["vocab_size"], **{**options, **told["options"]})
     model.load_state_dict(found.model_state)
@@ -66,9 +72,13 @@ def _find(folder: Path, which: str | int) -> LoadedCheckpoint:
 
 def export_run(folder: str | Path, out: Path, *, kind: str, checkpoint: str | int = "best") -> int:
     """Write a run's model as a Llama folder for transformers, or its weights alone; gives the step it had."""
+    if out.is_file() and out.suffix != ".safetensors":
+        raise UsageError(f"{out} is a file; --out names a folder, or a file NAME.safetensors.")
     saved = load_run(folder, checkpoint=checkpoint, device="cpu")
     if kind == "safetensors":
         export_safetensors(saved.model, out)
+    elif isinstance(saved.model, Transformer):
+        export_llama(saved.model, out, tokenizer=saved.tokenizer)
     else:
-        export_llama(saved.model, out, tokenizer=saved.tokenizer)  # type: ignore[arg-type]  # it says what it takes
+        raise UsageError(f"{type(saved.model).__name__} cannot be a Llama. Use --format safetensors.")
     return saved.manifest.step

@@ -6,12 +6,16 @@ stream at the same marks and read when their interval is over; nothing waits for
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
 import torch
 
 SPANS = ("data_wait", "host_to_device", "forward", "backward", "optimizer", "sync", "checkpoint", "evaluation", "other")
+
+
+Mark = tuple[str, Any]  # a name and a CUDA event
 
 
 class SpanClock:
@@ -52,30 +56,32 @@ class SpanClock:
         self.restart()
         return spans
 
-    def device_spans(self) -> dict[str, float] | None:
-        """Seconds per span on the device for marks that it has passed; None where the host's clock says all."""
-        return self._device.read() if self._device else None
+    def device_marks(self) -> list[Mark]:
+        """The marks of the interval before the last restart; none where the host's clock says all."""
+        return self._device.closed if self._device else []
+
+
+def device_spans(marks: list[Mark]) -> dict[str, float]:
+    """Seconds per span on the device, which has come past all of these marks."""
+    spans = dict.fromkeys(SPANS, 0.0)
+    for (_, before), (name, after) in itertools.pairwise(marks):
+        spans[name] += before.elapsed_time(after) / 1000
+    return spans
 
 
 class _DeviceMarks:
     """CUDA events at the marks, read in pairs."""
 
     def __init__(self) -> None:
-        self._marks: list[tuple[str, Any]] = []
-        self._closed: list[tuple[str, Any]] = []
+        self._marks: list[Mark] = []
+        self.closed: list[Mark] = []
 
     def restart(self) -> None:
-        self._closed = self._marks[:]
+        self.closed = self._marks
         self._marks = [("", self._event())]
 
     def mark(self, name: str) -> None:
         self._marks.append((name, self._event()))
-
-    def read(self) -> dict[str, float]:
-        spans = dict.fromkeys(SPANS, 0.0)
-        for (_, before), (name, after) in zip(self._closed, self._closed[1:], strict=False):
-            spans[name] += before.elapsed_time(after) / 1000
-        return spans
 
     @staticmethod
     def _event() -> Any:

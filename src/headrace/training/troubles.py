@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,12 +14,15 @@ from headrace.loading import Loader
 from headrace.training.config import TrainConfig
 
 
-def nonfinite(loss: float, step: int, facts: dict[str, Any], config: TrainConfig, loader: Loader) -> TrainingFailed:
-    """The loss of a step was no number. The weights never saw it: such a step is left out on the device."""
+def nonfinite(loss: float, norm: float, step: int, facts: dict[str, Any], config: TrainConfig) -> TrainingFailed:
+    """The loss or the gradient of a step was no number. The weights never saw it: it was left out on the device."""
+    what = f"loss of step {step:,} is {loss}"
+    if math.isfinite(loss):
+        what = f"gradient of step {step:,} has a norm of {norm} at a loss of {loss:.4g}"
     last = facts["loader_step"] - (facts["step"] - step) * config.gradient_accumulation
     batches = f"{last - config.gradient_accumulation}" + (f" to {last - 1}" if config.gradient_accumulation > 1 else "")
     return TrainingFailed(
-        f"The loss of step {step:,} is {loss} (learning rate {facts['lr']:.3g}, loader batch {batches}; see it with "
+        f"The {what} (learning rate {facts['lr']:.3g}, loader batch {batches}; see it with "
         f"Loader(...).batch_at({last - config.gradient_accumulation})). The weights were left as they were before it. "
         f"Go on from the last checkpoint with a lower --lr or a smaller --clip, or leave such steps out: "
         f"--nonfinite skip."

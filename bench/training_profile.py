@@ -32,11 +32,21 @@ WORK_OF_A_STEP = ("forward", "backward", "optimizer")
 KINDS = {  # the first that fits; names as torch's profiler has them, by self time
     "matrix products": ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm"),
     "attention": ("flash_attention",),
-    "softmax and loss": ("softmax", "aten::exp", "gather", "scatter", "nll_loss"),
+    "softmax and loss": ("softmax", "aten::exp_", "_lossandgradients", "gather", "scatter", "nll_loss"),
     "optimizer and clipping": ("adamw", "norm_except", "linalg", "foreach"),
     "norms": ("rms_norm", "rsqrt", "aten::mean", "aten::pow"),
     "copies": ("aten::copy_", "aten::cat", "aten::fill_", "aten::zero_", "aten::embedding_dense_backward"),
-    "elementwise": ("aten::mul", "aten::add", "silu", "aten::sub", "aten::neg", "aten::div", "aten::sum"),
+    "elementwise": (
+        "aten::mul",
+        "aten::mul_",
+        "aten::add",
+        "aten::add_",
+        "silu",
+        "aten::sub",
+        "aten::neg",
+        "aten::div",
+        "aten::sum",
+    ),
 }
 
 
@@ -54,6 +64,7 @@ def main() -> None:
         "shape": args.shape,
         "spans": spans,
         "span_cost": span_cost(make_spec(dataset, args, "nano", "1x64", 0, args.tiny_steps), spans["step_seconds"]),
+        "limit": product_limit(spec),
         "operators": operators(make_spec(dataset, args, args.size, args.shape, 0, args.profiled)),
     }
     if args.out:
@@ -107,7 +118,12 @@ def measure_spans(spec: Spec) -> dict[str, Any]:
 
 
 class NoClock(SpanClock):
+    """Counts what it is asked for, and does nothing else."""
+
+    marks = 0
+
     def mark(self, name: str) -> float:
+        self.marks += 1
         return 0.0
 
     def move(self, seconds: float, source: str, target: str) -> None:
@@ -116,13 +132,13 @@ class NoClock(SpanClock):
 
 def span_cost(spec: Spec, step_seconds: float) -> dict[str, float]:
     per_mark, per_move = time_of_marks()
-    with_marks, without = steps_in_turn(spec)
+    with_marks, without, marks = steps_in_turn(spec)
     saved = statistics.median(with_marks) - statistics.median(without)
-    of_step = 6 * per_mark + per_move  # other, host_to_device, forward, backward, optimizer, and one to spare
     return {
+        "marks_per_step": marks,
         "mark_us": per_mark * 1e6,
         "move_us": per_move * 1e6,
-        "share_of_a_step": of_step / step_seconds,
+        "share_of_a_step": (marks * per_mark + per_move) / step_seconds,
         "tiny_step_ms": statistics.median(with_marks) * 1e3,
         "tiny_step_without_ms": statistics.median(without) * 1e3,
         "tiny_difference_us": saved * 1e6,
@@ -140,10 +156,10 @@ def time_of_marks(count: int = 200_000) -> tuple[float, float]:
     return (between - began) / count, (time.perf_counter() - between) / count
 
 
-def steps_in_turn(spec: Spec) -> tuple[list[float], list[float]]:
-    """CPU seconds of each step, with the Trainer's clock and with one that does nothing, in turn."""
-    trainer = started(spec)
-    clocks = [trainer._clock, NoClock(torch.device("cpu"))]
+def steps_in_turn(spec: Spec) -> tuple[list[float], list[float], float]:
+    """CPU seconds of each step, with the Trainer's clock and with one that does nothing, in turn; marks per step."""
+    trainer, silent = started(spec), NoClock(torch.device("cpu"))
+    clocks = [trainer._clock, silent]
     found: tuple[list[float], list[float]] = ([], [])
     one_step = trainer._one_step
 
@@ -156,7 +172,35 @@ def steps_in_turn(spec: Spec) -> tuple[list[float], list[float]]:
 
     trainer._one_step = timed
     trainer.run()
-    return found[0][10:], found[1][10:]
+    return found[0][10:], found[1][10:], silent.marks / len(found[1])
+
+
+def product_limit(spec: Spec) -> dict[str, float]:
+    """The matrix products of a step alone, each into memory that is there already: no loop can be faster."""
+    config = json.loads((Path(spec.llama) / "config.json").read_text())
+    width, ffn, layers = config["hidden_size"], config["intermediate_size"], config["num_hidden_layers"]
+    tokens = spec.tokens_per_step
+    block = 4 * products(tokens, width, width) + 2 * products(tokens, width, ffn) + products(tokens, ffn, width)
+    rows = min(tokens, 512)  # all logits at once would measure memory
+    seconds = layers * block + tokens / rows * products(rows, width, config["vocab_size"])
+    weights = layers * (4 * width * width + 3 * width * ffn) + width * config["vocab_size"]
+    return {"tokens_per_cpu_s": tokens / seconds, "gflops": 6 * weights * tokens / seconds / 1e9}
+
+
+def products(rows: int, inner: int, outer: int) -> float:
+    """CPU seconds of one layer's three products: forward, and the gradients of its input and of its weight."""
+    x, weight, grad = torch.randn(rows, inner), torch.randn(outer, inner), torch.randn(rows, outer)
+    jobs = [(x, weight.T), (grad, weight), (grad.T, x)]
+    return sum(best_of(left, right, torch.empty(left.shape[0], right.shape[1])) for left, right in jobs)
+
+
+def best_of(left: torch.Tensor, right: torch.Tensor, out: torch.Tensor, times: int = 5) -> float:
+    found = []
+    for _ in range(times):
+        began = time.process_time()
+        torch.mm(left, right, out=out)
+        found.append(time.process_time() - began)
+    return min(found[1:])
 
 
 def operators(spec: Spec) -> dict[str, Any]:
@@ -187,6 +231,7 @@ def kind_of(name: str) -> str:
 
 def report(result: dict[str, Any]) -> str:
     spans, cost, found = result["spans"], result["span_cost"], result["operators"]
+    limit = result["limit"]
     lines = [f"{spans['steps']} steps of {spans['step_seconds']:.3f} s", "", "| span | share |", "|---|---:|"]
     lines += [f"| {name} | {share:.3%} |" for name, share in spans["shares"].items()]
     waits = (
@@ -194,13 +239,14 @@ def report(result: dict[str, Any]) -> str:
         f"worst wait {spans['worst_wait_ms']:.2f} ms"
     )
     marks = (
-        f"a mark {cost['mark_us']:.2f} us, all marks {cost['share_of_a_step']:.5%} of a step; tiny step "
+        f"a mark {cost['mark_us']:.2f} us, all {cost['marks_per_step']:.0f} marks {cost['share_of_a_step']:.5%} of a step; tiny step "
         f"{cost['tiny_step_ms']:.2f} ms with and {cost['tiny_step_without_ms']:.2f} ms without marks"
     )
     lines += [
         "",
         waits,
         marks,
+        f"matrix products alone: {limit['tokens_per_cpu_s']:,.0f} tokens per CPU-s, {limit['gflops']:.0f} GFLOP/s",
         "",
         "| kind of operator | share of CPU time |",
         "|---|---:|",

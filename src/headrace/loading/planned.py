@@ -14,7 +14,7 @@ from headrace.loading.sampler import Located
 
 
 class PlannedGatherer(Gatherer):
-    """The columns: dataset, and chunk of its plan. A row's last place, and what the plan leaves empty, is padding.
+    """The facts: dataset, and chunk of its plan. A row's last place, and what the plan leaves empty, is padding.
 
     The loss mask leaves out padding and the last token of each piece: the token that follows it stands elsewhere.
     """
@@ -38,7 +38,7 @@ class PlannedGatherer(Gatherer):
         return found
 
     def _find(self, located: Located) -> Rows:
-        return located.source, located.chunk + self._first[located.source]
+        return np.stack((located.source, located.chunk + self._first[located.source]))
 
     def _pieces(self, rows: Rows) -> Iterator[tuple[int, NDArray[np.int64]]]:
         for source, chunk in zip(rows[0].tolist(), rows[1].tolist(), strict=True):

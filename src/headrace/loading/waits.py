@@ -20,13 +20,20 @@ class Waits:
     """Adds up waits; writes an event "loader" about once a second when there is a log."""
 
     def __init__(self, events: EventLog | None, *, tokens: int) -> None:
-        self.statistics = WaitStatistics(0, 0.0, 0.0)
+        self._batches, self._seconds, self._longest = 0, 0.0, 0.0
         self._events, self._tokens = events, tokens
         self._since = WaitStatistics(0, 0.0, 0.0)
         self._written = time.perf_counter()
 
+    @property
+    def statistics(self) -> WaitStatistics:
+        return WaitStatistics(self._batches, self._seconds, self._longest)
+
     def add(self, seconds: float) -> None:
-        self.statistics = _plus(self.statistics, seconds)
+        self._batches += 1
+        self._seconds += seconds
+        if seconds > self._longest:
+            self._longest = seconds
         if self._events is not None:
             self._since = _plus(self._since, seconds)
             self._write_now_and_then(self._events)

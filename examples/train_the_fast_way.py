@@ -2,7 +2,8 @@
 
 python examples/train_the_fast_way.py [FOLDER] [--tokens N]
 
-The same model, learning rate and number of tokens as examples/train_the_slow_way.py. No Trainer: the loop is all there.
+The same model, learning rate, rows of a step and number of tokens as in examples/train_the_slow_way.py. No Trainer: the
+loop is all there.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import torch
 import headrace as hr
 from headrace.loading.device import DeviceFeeder
 
-LENGTH, ROWS = 256, 8
+LENGTH, ROWS = 256, 4
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, help="where the dataset goes (default: a temporary folder)")
-    parser.add_argument("--tokens", type=int, default=2048, help="train on so many")
+    parser.add_argument("--tokens", type=int, default=4096, help="train on so many")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

@@ -239,8 +239,8 @@ def report(result: dict[str, Any]) -> str:
         f"worst wait {spans['worst_wait_ms']:.2f} ms"
     )
     marks = (
-        f"a mark {cost['mark_us']:.2f} us, all {cost['marks_per_step']:.0f} marks {cost['share_of_a_step']:.5%} of a step; "
-        f"tiny step {cost['tiny_step_ms']:.2f} ms with and {cost['tiny_step_without_ms']:.2f} ms without marks"
+        f"a mark {cost['mark_us']:.2f} us, all {cost['marks_per_step']:.0f} marks {cost['share_of_a_step']:.5%} of "
+        f"a step; tiny step {cost['tiny_step_ms']:.2f} ms with and {cost['tiny_step_without_ms']:.2f} ms without marks"
     )
     lines += [
         "",

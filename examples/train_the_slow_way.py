@@ -3,8 +3,8 @@
 python examples/train_the_slow_way.py [--tokens N]
 
 The same model, learning rate, rows of a step and number of tokens as in examples/train_the_fast_way.py, so that the two
-can be compared. Each pattern that costs is marked; nothing waits on purpose. On a CPU asking for a number is cheap; on a
-GPU every question stops it.
+can be compared. Each pattern that costs is marked; nothing waits on purpose. On a CPU asking for a number is cheap; on
+a GPU every question stops it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ from headrace.loading.live import LiveText
 from headrace.loading.mixture import Mix
 from headrace.models import MODELS, build_model
 from headrace.storage import VAL
+from headrace.training.backend import setup_backend
 from headrace.training.config import TrainConfig
+from headrace.training.hardware import pick_device
 from headrace.training.loop import Trainer
 from headrace.training.run_folder import RunFolder
 
@@ -49,6 +51,7 @@ class Recipe:
 def build_trainer(recipe: Recipe, *, force: bool = False, report: Callable[[str], None] = print) -> Trainer:
     """Open the data, make the model, and claim the run's folder, or go on in it."""
     vocab_size, stored, tokenizer = _describe_data(recipe.data)
+    setup_backend(pick_device(recipe.train.get("device", "auto")))  # before the model takes memory
     if recipe.train.get("checkpoint_activations"):
         _check_recompute(recipe.model)
         recipe = replace(recipe, model_options={**recipe.model_options, "recompute": True})

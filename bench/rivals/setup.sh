@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Creates the rivals' own environments: setup.sh FOLDER [PYTHON]. Theirs are apart from Headrace's, whose versions
-# must not be bent to fit them. MosaicML Streaming wants numpy below 2.2 and gets FOLDER/streaming to itself.
+# must not be bent to fit them. MosaicML Streaming wants numpy below 2.2 and gets FOLDER/streaming to itself; training
+# has FOLDER/training, because the torchvision of the others does not load beside a CPU build of torch.
 set -euo pipefail
 
 folder=$(realpath -m "${1:?usage: setup.sh FOLDER [PYTHON]}")
@@ -22,3 +23,11 @@ torch=$(grep '^torch==' "$here/requirements.txt")
 "$folder/streaming/bin/pip" install "$torch" mosaicml-streaming==0.13.0
 # Through the module, which knows that torchvision's operators may be missing.
 cd "$here/.." && "$folder/streaming/bin/python" -W ignore -c "import loading_rivals.mosaic"
+
+"${2:-python3}" -m venv "$folder/training"
+"$folder/training/bin/pip" install "$torch"
+"$folder/training/bin/pip" install "$torch" numpy==2.4.6 lightning==2.6.6 transformers==5.22.2 accelerate==1.15.0 \
+    'jsonargparse[signatures]>=4.37,<=4.41'
+# Without its dependencies: litgpt asks for a huggingface-hub below 1.4, which transformers does not work with.
+"$folder/training/bin/pip" install --no-deps litgpt==0.5.13
+"$folder/training/bin/python" -W ignore -c "import litgpt.pretrain, transformers, accelerate"

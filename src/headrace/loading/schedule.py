@@ -49,7 +49,7 @@ class Schedule:
     def _across(self, samples: I64) -> tuple[I64, I64]:
         stretch = self._stretch(samples)
         source, nth = np.empty_like(samples), np.empty_like(samples)
-        for i in np.unique(stretch).tolist():
+        for i in sorted(set(stretch.tolist())):
             here = stretch == i
             source[here], nth[here] = self._within(i, samples[here])
         return source, nth

@@ -12,6 +12,7 @@ import errno
 import mmap
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from headrace.errors import StoreError
 MAP_FIXED = 0x10  # on Linux, macOS and the BSDs; the mmap module does not have it
 POPULATE_READ = 22  # Linux 5.14
 PIECE = 32 << 20  # bytes populated at a time, so that a store that is dropped is let go soon
+LATER = 0.1  # seconds: mapping a shard waits while another is populated, and the first batches should not
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0)
 
 
@@ -58,8 +60,9 @@ class ShardMaps:
     def need(self, shards: NDArray[np.int64]) -> None:
         """Map those of these shards that are not mapped yet."""
         if self._missing and not self.mapped[shards].all():
-            for index in np.unique(shards[~self.mapped[shards]]).tolist():
-                self._map(index)
+            for index in sorted(set(shards.tolist())):  # np.unique would import numpy.ma: 40 ms before a first batch
+                if not self.mapped[index]:
+                    self._map(index)
 
     def expect(self, starts: NDArray[np.int64], count: int) -> None:
         """Have rows of so many tokens at these places read from disk in the background: they are about to be copied."""
@@ -109,6 +112,7 @@ class ShardMaps:
 
 
 def _populate(maps: weakref.ref[ShardMaps]) -> None:
+    time.sleep(LATER)
     index, at = 0, 0
     while (found := maps()) is not None and index < len(found.mapped):
         try:

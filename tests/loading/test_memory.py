@@ -7,12 +7,13 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from dataset import random_documents, write_dataset
 
 from headrace import Loader
 from headrace.errors import UsageError
-from headrace.loading import memory, waits
+from headrace.loading import buffers, memory, waits
 from headrace.storage import read_metadata
 from headrace.telemetry import EventLog
 
@@ -78,3 +79,15 @@ def test_several_batches_may_be_held(folder: Path) -> None:
             seen.append(held[0].tokens.tolist())
             loader.give_back(held.pop(0))
     assert seen + [batch.tokens.tolist() for batch in held] == expected
+
+
+@pytest.mark.parametrize("rows", [1, 64])
+def test_buffers_small_and_large_are_zeros_and_their_own(rows: int) -> None:
+    shape = (rows, 4097)
+    first, second = (buffers.allocate(shape, np.dtype("int64"), pin=False) for _ in range(2))
+    assert first.shape == shape
+    assert not first.any()
+    first[:] = 7
+    assert not second.any()
+    if rows == 64:
+        assert first.ctypes.data % buffers.HUGE_PAGE == 0

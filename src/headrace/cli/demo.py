@@ -37,5 +37,5 @@ def demo(out: Path) -> None:
     console.print(f"[bold green]Whole[/]: {report.tokens:,} tokens, every byte checked")
     console.print("\n[bold]Next, on your own text:[/]")
     console.print("  headrace prepare my-texts/ --out data/mine --tokenizer headrace-32k", soft_wrap=True)
-    console.print("  headrace tokenizer bench cl100k_base my-texts/", soft_wrap=True)
+    console.print("  headrace train data/mine --test", soft_wrap=True)
     console.print("  python -c \"import headrace as hr; print(hr.TokenStore('data/mine')[0])\"", soft_wrap=True)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from dataset import random_documents, write_dataset
 
 from headrace import Loader
 from headrace.errors import UsageError
@@ -20,27 +18,13 @@ from headrace.loading import adapters
 L = pytest.importorskip("lightning.pytorch")
 
 pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),
     pytest.mark.filterwarnings("ignore:.*does not have many workers"),
     pytest.mark.filterwarnings("ignore:The dirpath has changed"),
     pytest.mark.filterwarnings("ignore:.*Checkpoint directory .* exists and is not empty"),
     pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Matrices this small are only slowed down by a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    write_dataset(tmp_path / "data", [random_documents(seed, 60) for seed in range(3)])
-    return tmp_path / "data"
 
 
 def options(**more: Any) -> dict[str, Any]:

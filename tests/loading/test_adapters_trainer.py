@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from dataset import random_documents, write_dataset
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from headrace import Loader
@@ -18,23 +16,11 @@ from headrace.loading.adapters import TrainerDataset
 
 transformers = pytest.importorskip("transformers")
 
-# Trainer pins memory for a device that is not there, and torch says so.
-pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Matrices this small are only slowed down by a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    write_dataset(tmp_path / "data", [random_documents(seed, 60) for seed in range(3)])
-    return tmp_path / "data"
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    # Trainer pins memory for a device that is not there, and torch says so.
+    pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning"),
+]
 
 
 def options(**more: Any) -> dict[str, Any]:

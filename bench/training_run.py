@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loading_run import end_group
+from contender_process import answer
 
-HERE = Path(__file__).parent
 TIMEOUT = 3600
 OURS = "headrace"
 
@@ -35,24 +32,8 @@ CONTENDERS = [
 
 def run(one: Contender, verb: str, rivals: Path | None, spec: dict[str, Any]) -> dict[str, Any]:
     """The last line that the contender's process prints; whatever it started is ended with it."""
-    python = sys.executable if one.environment is None else str((rivals or Path()) / one.environment / "bin" / "python")
-    order = json.dumps({**spec, "fused": one.fused})
-    process = subprocess.Popen(
-        [python, "-W", "ignore", "-m", "training_rivals.run", verb, one.module, order],
-        cwd=HERE,
-        env=environment(spec["threads"]),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        text, errors = process.communicate(timeout=TIMEOUT)
-    finally:
-        end_group(process.pid)
-    if process.returncode:
-        sys.exit(f"{one.name}, {verb}, failed:\n{errors[-3000:]}")
-    return dict(json.loads(text.strip().splitlines()[-1]))
+    words = ["training_rivals.run", verb, one.module, json.dumps({**spec, "fused": one.fused})]
+    return answer(one.environment, rivals, words, env=environment(spec["threads"]), timeout=TIMEOUT)
 
 
 def environment(threads: int) -> dict[str, str]:

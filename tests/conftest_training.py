@@ -25,11 +25,28 @@ HOST_READS = {
 }
 
 
+SYNCS = ("_local_scalar_dense", "is_nonzero", "nonzero", "item", "equal", "masked_select", "_unique2")
+
+
 class ForbidHostSync(TorchDispatchMode):
     """Fails on the first operation that would make the host wait, were the tensors on a GPU."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         assert func not in HOST_READS, f"{func} makes the host wait for the device"
+        return func(*args, **(kwargs or {}))
+
+
+class CountSyncs(TorchDispatchMode):
+    """Operations that make the host wait for a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        if name in SYNCS:
+            self.found.append(name)
         return func(*args, **(kwargs or {}))
 
 

@@ -192,6 +192,25 @@ def test_epochs_count_the_chunks_that_are_trained_on(train: Headrace, tmp_path: 
     assert last_step(done) == int(0.05 * whole) > 1
 
 
+def test_options_of_the_model(train: Headrace, headrace_here: Headrace, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    options = ("layers=1", "context=512", "rope_base=500", "document_mask=dense", "tied=false")
+    words = [word for option in options for word in ("--model-option", option)]
+    train("data/tales", *SMALL, "--steps", 1, *words, "--out", out)
+    told = json.loads((out / "run.json").read_text())["recipe"]["model"]
+    wanted = {"layers": 1, "context": 512, "rope_base": 500, "document_mask": "dense", "tied": False}
+    assert told["options"] == wanted
+    assert told["context"] == 512
+    (run,) = events(out, "run")
+    from headrace import build_model
+
+    model = build_model("transformer", "nano", vocab_size=told["vocab_size"], **wanted)
+    assert run["parameters"] == model.parameter_count()
+    headrace_here("sample", out, "--prompt", "word", "-n", 2)
+    again = train("data/tales", *SMALL, "--steps", 1, "--model-option", "layers=2", "--out", out, check=2)
+    assert "recipe.model.options.layers: 1 then, 2 now" in again.stderr
+
+
 def test_a_mixture(train: Headrace, tmp_path: Path) -> None:
     out = tmp_path / "run"
     train("data/tales=0.75", "--data", "data/notes=0.25", *SMALL, "--steps", 2, "--out", out)
@@ -247,6 +266,12 @@ def test_live_text_says_what_it_tokenizes(train: Headrace, tmp_path: Path) -> No
             2,
             "nano has a context of 256 tokens. Use --seq-len 256",
         ),
+        (["data/tales", "--model-option", "layers"], 2, "--model-option layers: write NAME=VALUE"),
+        (["data/tales", "--model-option", "depth=3"], 2, "option 'depth': transformer has vocab_size, context"),
+        (["data/tales", "--model-option", "layers=many"], 2, "option layers 'many': transformer takes int there"),
+        (["data/tales", "--model-option", "layers=true"], 2, "option layers True: transformer takes int there"),
+        (["data/tales", "--model-option", "vocab_size=9"], 2, "the tokenizer of the data decides that"),
+        (["data/tales", "--model-option", "layers=1", "--model-option", "layers=2"], 2, "layers is given twice"),
         (["data/tales=0.5", "data/notes"], 2, "data/notes has no weight"),
         (["data/tales=half"], 2, "'half' is no weight"),
         (["data/tales=0.5", "data/tales=0.5"], 2, "named twice"),

@@ -118,16 +118,6 @@ def test_device_type_and_options() -> None:
         assert build_model("transformer", "nano", vocab_size=20).embedding.weight.is_meta
 
 
-def test_every_parameter_is_filled() -> None:
-    model = build_model("transformer", vocab_size=20, **TINY)
-    before = [tensor.clone() for tensor in weights(model)]
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.fill_(torch.nan)
-    model.initialise(0)
-    torch.testing.assert_close(weights(model), before, rtol=0, atol=0)
-
-
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
@@ -135,6 +125,8 @@ def test_every_parameter_is_filled() -> None:
         ("transformer", {"size": "huge"}, "size 'huge': transformer comes in nano, micro, tiny"),
         ("transformer", {"dropout": 0.1}, "option 'dropout': transformer has vocab_size, context, width"),
         ("transformer", {"vocab_size": 0}, "vocab_size 0"),
+        ("transformer", {"layers": "two"}, "option layers 'two': transformer takes int there"),
+        ("transformer", {"kv_heads": 2.0}, "option kv_heads 2.0: transformer takes int or None there"),
         ("nowhere.py:build", {}, "nowhere.py: there is no such file"),
         ("no_such_module:build", {}, "module 'no_such_module' cannot be imported"),
         ("torch.no_such_module:build", {}, "module 'torch.no_such_module' cannot be imported"),

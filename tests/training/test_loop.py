@@ -14,14 +14,13 @@ import pytest
 import torch
 from dataset import EOS, write_dataset
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from conftest_training import CountSyncs
 from headrace import Loader, TrainConfig, Trainer, build_model
 from headrace.errors import Interrupted, TrainingFailed
 from headrace.training import Checkpoints
 
 STEPS = 6
-SYNCS = ("_local_scalar_dense", "is_nonzero", "nonzero", "item", "equal")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -136,20 +135,6 @@ def test_a_damaged_newest_checkpoint_falls_back_and_says_so(data: Path, tmp_path
     again.run()
     assert any("is damaged" in text and "Going back" in text for text in messages)
     assert seen == {STEPS: expected[STEPS]}
-
-
-class CountSyncs(TorchDispatchMode):
-    """Operations that make the host wait for a number."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
-        if name in SYNCS:
-            self.found.append(name)
-        return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
 TEST = {"size": "nano", "steps": 20, "seq_len": 128, "eval_every": 10, "log_every": 5}
 BATCH, TEST_BATCH = 16, 4
+# What build_model is told anyway, and by whom.
+DECIDED = {"name": "--model", "size": "--size", "seed": "--seed", "device": "--device", "dtype": "--mixed-precision",
+           "vocab_size": "the tokenizer of the data", "recompute": "--checkpoint-activations"}  # fmt: skip
 
 
 @click.command(short_help="Train a model on prepared tokens, or on text as it is.")
@@ -26,6 +31,9 @@ BATCH, TEST_BATCH = 16, 4
 @click.option("-t", "--tokenizer", default="headrace-32k", show_default=True, help="For live text.")
 @click.option("-m", "--model", default="transformer", show_default=True, help="Its name, or module:function.")
 @click.option("--size", "--config", help="nano micro tiny small medium large xlarge.  [default: micro]")
+@click.option(
+    "--model-option", "model_options", multiple=True, metavar="NAME=VALUE", help="Of the model, such as layers=8."
+)
 @click.option("-o", "--out", "--output", type=click.Path(), help="Run folder.  [default: runs/MODEL-SIZE-DATA]")
 @click.option(
     "--seq-len",
@@ -122,6 +130,7 @@ def recipe_of(options: dict[str, Any]) -> Recipe:
         data=data,
         model=options["model"],
         size=size,
+        model_options=model_options(options["model_options"]),
         seq_len=options["seq_len"],
         batch_size=batch_size(options),
         steps=options["steps"],
@@ -133,6 +142,24 @@ def recipe_of(options: dict[str, Any]) -> Recipe:
         seed=options["seed"],
         train={**settings, **{key: options[key] for key in same.split()}},
     )
+
+
+def model_options(pairs: Sequence[str]) -> dict[str, Any]:
+    """layers=8 -> {"layers": 8}; a value that is no JSON is a word."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise UsageError(f"--model-option {pair}: write NAME=VALUE, layers=8 for example.")
+        if name in DECIDED:
+            raise UsageError(f"--model-option {pair}: {DECIDED[name]} decides that. Leave the option out.")
+        if name in found:
+            raise UsageError(f"--model-option {name} is given twice. Give it once.")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
 
 
 def small(options: dict[str, Any]) -> dict[str, Any]:

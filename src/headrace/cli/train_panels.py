@@ -57,6 +57,7 @@ def plain_line(status: RunStatus) -> str:
         f"step {status.step:,}/{status.steps:,}" if status.steps else f"step {status.step:,}",
         f"loss {_number(last.get('loss'), '{:.3f}') or '-'}",
         f"val {val}" if val else "",
+        *(f"{name} {value}" for name, value in _metrics(status)),
         f"{_number(last.get('tokens_per_second'), '{:,.0f}') or '-'} tok/s",
         f"data wait {_number(last.get('data_wait_share'), '{:.1%}') or '-'}",
         f"eta {rough(eta)}" if eta is not None and status.step < status.steps else "",
@@ -146,7 +147,14 @@ def _quality(status: RunStatus) -> list[Cell]:
         ("lr", "", _number(last.get("lr"), "{:.2e}")),
         ("grad norm", "", _number(last.get("grad_norm"), "{:.3g}")),
         ("skipped", "red", _number(last.get("skipped") or None, "{:,}")),
+        *((name, "", value) for name, value in _metrics(status)),
     )
+
+
+def _metrics(status: RunStatus) -> list[tuple[str, str]]:
+    """What the model itself reports, under the names it gives."""
+    found = (status.last.get("metrics") or {}).items()
+    return [(printable(name), number) for name, value in found if (number := _number(value, "{:.3g}"))]
 
 
 def _speed(status: RunStatus) -> list[Cell]:

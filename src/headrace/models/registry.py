@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +18,13 @@ from torch import Tensor, nn
 from headrace.errors import UsageError
 from headrace.models.base import LanguageModel
 from headrace.models.generation import evaluating
+from headrace.models.ten import TEN
 from headrace.models.transformer import Transformer
 
-MODELS: dict[str, type[LanguageModel]] = {"transformer": Transformer}
+MODELS: dict[str, type[LanguageModel]] = {"transformer": Transformer, "ten": TEN}
 
 Device = str | torch.device | None
+PLAIN = (bool, int, float, str, list, dict, type(None))
 
 
 def build_model(
@@ -85,7 +87,18 @@ def _config(name: str, size: str, **options: Any) -> Any:
     unknown = [option for option in options if option not in known]
     if unknown:
         raise UsageError(f"option {unknown[0]!r}: {name} has {', '.join(known)}.")
+    _check_types(name, options)
     return model.config_type(**{**model.sizes[size], **options})
+
+
+def _check_types(name: str, options: dict[str, Any]) -> None:
+    """A word where a number belongs is refused by name; what is no plain value passes."""
+    hints = get_type_hints(MODELS[name].config_type)
+    for option, value in options.items():
+        kinds = get_args(hints[option]) or (hints[option],)
+        if type(value) in PLAIN and not {type(value), *({float} if type(value) is int else ())} & set(kinds):
+            wanted = " or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+            raise UsageError(f"option {option} {value!r}: {name} takes {wanted.replace('NoneType', 'None')} there.")
 
 
 def _build_from_user(name: str, device: Device, dtype: torch.dtype | None, seed: int, **options: Any) -> nn.Module:

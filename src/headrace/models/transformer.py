@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from headrace.errors import UsageError
 from headrace.models.attention import Mask, attend, cached_mask, document_mask
 from headrace.models.base import LanguageModel
+from headrace.models.feedforward import SwiGLU
 
 DOCUMENT_MASKS = ("auto", "flex", "dense")
 
@@ -150,17 +150,6 @@ class Attention(nn.Module):
         return self.out(mixed.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
 
-class SwiGLU(nn.Module):
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.gate = nn.Linear(config.width, config.ffn, bias=False)
-        self.up = nn.Linear(config.width, config.ffn, bias=False)
-        self.down = nn.Linear(config.ffn, config.width, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down(F.silu(self.gate(x)) * self.up(x))  # type: ignore[no-any-return]
-
-
 class Block(nn.Module):
     """`recompute` may be switched for each block, at any time."""
 
@@ -170,7 +159,7 @@ class Block(nn.Module):
         self.attention_norm = nn.RMSNorm(config.width, config.norm_eps)
         self.attention = Attention(config)
         self.ffn_norm = nn.RMSNorm(config.width, config.norm_eps)
-        self.ffn = SwiGLU(config)
+        self.ffn = SwiGLU(config.width, config.ffn)
 
     def forward(self, x: Tensor, rotation: Rotation, mask: Mask, cache: KeysAndValues | None) -> Tensor:
         x = x + self.attention(self.attention_norm(x), rotation, mask, cache)

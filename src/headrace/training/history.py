@@ -77,15 +77,20 @@ class History:
     def as_dict(self) -> dict[str, Any]:
         """metrics_history.json: every column a list, with null where there is no value."""
         steps = self.steps.as_dict()
-        shares = {name.removeprefix("share/"): steps.pop(name) for name in list(steps) if name.startswith("share/")}
-        return {"run": self.run, **steps, "shares": shares, **self.evals.as_dict()}
+        shares, metrics = _taken_out(steps, "share/"), _taken_out(steps, "metric/")
+        return {"run": self.run, **steps, "shares": shares, "metrics": metrics, **self.evals.as_dict()}
 
 
 def _step_point(event: Mapping[str, Any]) -> dict[str, Any]:
     seconds = event.get("seconds") or 0.0
     told = {**event, "seconds_per_step": seconds / max(1, event.get("steps") or 1)}
     shares = {f"share/{name}": share for name, share in span_shares(event).items()}
-    return {column: finite(told.get(name)) for column, name in STEP.items()} | shares
+    metrics = {f"metric/{name}": finite(value) for name, value in (event.get("metrics") or {}).items()}
+    return {column: finite(told.get(name)) for column, name in STEP.items()} | shares | metrics
+
+
+def _taken_out(columns: dict[str, list[Any]], prefix: str) -> dict[str, list[Any]]:
+    return {name.removeprefix(prefix): columns.pop(name) for name in list(columns) if name.startswith(prefix)}
 
 
 def span_shares(event: Mapping[str, Any]) -> dict[str, float]:

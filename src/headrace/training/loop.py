@@ -26,7 +26,7 @@ from headrace.training.checkpoint import Checkpoints
 from headrace.training.compile import maybe_compile, run_guarded
 from headrace.training.config import TrainConfig
 from headrace.training.hardware import Usage, peak_flops, pick_device
-from headrace.training.late import Interval, LateReader
+from headrace.training.late import Interval, LateReader, column_means
 from headrace.training.optimizer import build_optimizer
 from headrace.training.precision import build_precision
 from headrace.training.randomness import restore_rng, rng_state
@@ -166,10 +166,12 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         total: Tensor | None = None
+        metrics: dict[str, Tensor] = {}
         for _ in range(config.gradient_accumulation):
             batch = self._next_batch(batches)
             with self.precision.autocast():
                 loss = self.model(batch.input_ids, batch.targets, **self._extras(batch))
+            metrics = self._metrics()
             clock.mark("forward")
             self.precision.backward(loss / config.gradient_accumulation)
             clock.mark("backward")
@@ -178,7 +180,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         clock.mark("optimizer")
         assert total is not None
-        self._late.add(total / config.gradient_accumulation, norm)
+        self._late.add(total / config.gradient_accumulation, norm, **metrics)
         self.step += 1
         self.tokens += self.tokens_per_step
 
@@ -195,6 +197,13 @@ class Trainer:
     def _extras(self, batch: DeviceBatch) -> dict[str, Tensor]:
         """Documents and masks, as far as the batch has them and the model takes them."""
         return {name: tensor for name, tensor in batch.extras.items() if name in self._taken}
+
+    def _metrics(self) -> dict[str, Tensor]:
+        """What the model has to tell of its last forward pass, asked before backward, which may do parts of it again.
+
+        Of the batches of one step the last one counts: an interval averages over its steps anyway.
+        """
+        return self.model.metrics() if isinstance(self.model, LanguageModel) else {}
 
     def _learning_rate(self) -> float:
         config = self.config
@@ -272,6 +281,7 @@ class Trainer:
             mfu=self._mfu(rate),
             data_wait_share=facts["spans"]["data_wait"] / max(1e-9, training),
             skipped=sum(not all(map(math.isfinite, pair)) for pair in pairs),
+            **({"metrics": column_means(interval)} if interval.names else {}),
         )
         if bad is not None and self.config.nonfinite == "stop":
             raise nonfinite(*pairs[bad], first + bad + 1, facts, self.config)

@@ -31,5 +31,6 @@ def scalars(event: Mapping[str, Any]) -> dict[str, float]:
     """Values by tag; what the event does not know is left out, and a NaN stays, because both programs show it."""
     tags = TAGS.get(event["kind"], {})
     found = {tag: event.get(name) for tag, name in tags.items()}
+    found |= {f"model/{name}": value for name, value in (event.get("metrics") or {}).items()}
     found |= {f"anatomy/{name}": share for name, share in span_shares(event).items()}
     return {tag: float(value) for tag, value in found.items() if isinstance(value, (int, float))}

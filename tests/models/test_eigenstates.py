@@ -172,9 +172,7 @@ def test_numbers_in_eigenstates_follow_the_recurrence(documents: bool) -> None:
     problem = make(333, fixed=True, documents=documents)
     inputs = torch.complex(problem.b[..., :4], problem.b[..., 4:])
     exact = follow(inputs, problem.log_decay, problem.turn, doc_ids=problem.doc_ids, method="sequential")
-    found = follow(
-        inputs.to(torch.complex64), problem.log_decay.float(), problem.turn.float(), doc_ids=problem.doc_ids
-    )
+    found = follow(inputs.to(torch.complex64), problem.log_decay.float(), problem.turn.float(), doc_ids=problem.doc_ids)
     assert float((found - exact).abs().max() / exact.abs().max()) < 1e-4
 
 
@@ -186,5 +184,5 @@ def test_fft_refuses_eigenvalues_that_change() -> None:
 
 def test_unknown_method() -> None:
     problem = make(10)
-    with pytest.raises(UsageError, match="'magic'.*sequential, fft, chunked"):
+    with pytest.raises(UsageError, match=r"'magic'.*sequential, fft, chunked"):
         mix(*(x.float() for x in problem[:5]), method="magic")

@@ -7,7 +7,7 @@ integrate-and-fire neurons spike on them, and adds what the spikes bring to the 
     current     I = W_in d
     membrane    u(t) = leak u(t-1) + sqrt(1 - leak^2) I(t)         unit variance for white input, whatever the leak
     threshold   b(t) = base + strength a(t),  a(t) = fade a(t-1) + (1 - fade) s(t - delay)
-    spike       s(t) = 1 where u(t) > b(t) and u(t) - b(t) is among the `winners` largest of its column, else 0
+    spike       s(t) = 1 where u(t) >= b(t) and u(t) - b(t) is among the `winners` largest of its column, else 0
     output      W_out s
 
 A spike does not reset the membrane: it raises the threshold, and does so `delay` tokens later. So the membrane is a
@@ -102,6 +102,11 @@ class State:
     trace: Tensor | None = None  # [B, neurons] of spikes, which raises the thresholds
     late: Tensor | None = None  # [B, delay, neurons] spikes on the way to the trace
 
+    def let_go(self) -> None:
+        """Copies in place of views, which would keep the tensors of a whole prompt."""
+        for name, value in vars(self).items():
+            setattr(self, name, value.clone())
+
 
 class CorticalModule(nn.Module):
     """`recompute` may be switched for each module, at any time. What is learned for each neuron is flat: no decay."""
@@ -120,10 +125,12 @@ class CorticalModule(nn.Module):
 
     def forward(self, x: Tensor, documents: Documents | None, state: State | None) -> tuple[Tensor, Tensor]:
         """What is added to the stream, and for each neuron the share of tokens on which it fired."""
-        state = State() if state is None else state
+        cached, state = state is not None, state or State()
         current = self.inward(self._filtered(self.norm(x), documents, state))
         potential = self._integrated(_full(current), documents, state)
         spikes = self._fired(potential - _full(self.base), documents, state)
+        if cached:
+            state.let_go()
         return self.outward(spikes.to(current.dtype)), spikes.detach().mean((0, 1))
 
     def _filtered(self, x: Tensor, documents: Documents | None, state: State) -> Tensor:

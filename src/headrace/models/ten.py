@@ -23,6 +23,7 @@ from headrace.models.eigenstates import CHUNK, LEAST, METHODS, follow, mix
 from headrace.models.feedforward import SwiGLU
 
 GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples fill an interval evenly, however many there are
+FASTEST = 10.0  # log of a rate; faster is no faster, and infinity times a pace of 0 would be no number
 
 # Parameters in all at a vocabulary of 32,768, as many as the transformer of the same name has.
 SIZES: dict[str, dict[str, Any]] = {
@@ -101,7 +102,7 @@ class Convolution(nn.Module):
         tail = memory.tail if memory is not None else None
         x = F.pad(x, (0, 0, back, 0)) if tail is None else torch.cat([tail, x], 1)
         if memory is not None:
-            memory.tail = x[:, length:]
+            memory.tail = x[:, length:].clone()  # a view would keep the whole prompt
         total: Tensor | None = None
         for i, weight in enumerate(self.weight.view(self.taps, -1)):
             term = x[:, back - i : back - i + length] * weight
@@ -128,7 +129,8 @@ class Eigenvalues(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """log_decay and turn for `mix`."""
-        decay, turn = -self.log_rate.float().exp().view(self.shape), self.frequency.float().view(self.shape)
+        decay = -self.log_rate.float().clamp(max=FASTEST).exp().view(self.shape)
+        turn = self.frequency.float().view(self.shape)
         if self.pace is not None:
             pace = F.softplus(self.pace(x).float())[..., None]
             decay, turn = decay * pace, turn * pace
@@ -189,7 +191,7 @@ class PublishedMixer(nn.Module):
         inputs = torch.complex(real, imaginary) * _gain(log_decay)[..., : self.config.states]
         states = follow(inputs, log_decay, turn, doc_ids=row.doc_ids, state=state, method=self.config.method)
         if memory is not None:
-            memory.state = states[:, -1]
+            memory.state = states[:, -1].clone()
         read = torch.einsum("blhk,hkp->blhp", torch.cat([states.real, states.imag], -1), self.read)
         read = F.rms_norm(read, (self.config.head_width,), eps=self.config.norm_eps).flatten(2) * self.norm
         return self.out(read)  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
 from models_pictures_sheet import save
 from numpy.typing import NDArray
 
@@ -28,6 +29,7 @@ from headrace.training.saved import load_run
 
 WIDTH, HISTOGRAMS = 10.0, 2.7  # inches
 LEAST_COLUMNS, MOST_COLUMNS = 3, 8
+EXPLANATION = "in the complex plane, at a pace of 1; hollow: at the start, coloured: after training; arc: unit circle"
 View = tuple[float, float, float, float]  # left, right, bottom, top
 
 
@@ -49,8 +51,8 @@ class Spectrum(NamedTuple):
 
     @property
     def period(self) -> NDArray[np.float64]:
-        """Tokens for a whole turn."""
-        return 1 / np.abs(self.turn).clip(min=1e-9)
+        """Tokens for a whole turn; a frequency that has come to about 0 counts as a turn in 100,000."""
+        return 1 / np.abs(self.turn).clip(min=1e-5)
 
 
 def draw_eigenvalues(run: str | Path | TEN, path: str | Path, *, checkpoint: str = "latest") -> None:
@@ -89,7 +91,7 @@ def _figure(start: Spectrum, end: Spectrum, title: str) -> Figure:
     rows, columns = _grid(len(start.turn))
     view = _view(np.concatenate([start.values.ravel(), end.values.ravel()]))
     side = (WIDTH - 1.1) / columns * (view[3] - view[2]) / (view[1] - view[0])
-    planes = rows * (side + 0.35) + 0.7
+    planes = rows * (side + 0.28) + 0.8
     layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08)
     figure = Figure(figsize=(WIDTH, planes + HISTOGRAMS), layout=layout)
     FigureCanvasAgg(figure)
@@ -111,8 +113,9 @@ def _draw_planes(part: SubFigure, rows: int, columns: int, start: Spectrum, end:
             _draw_layer(axes, layer, start.values[layer], end.values[layer], colours, view)
         else:
             axes.set_axis_off()
-    bar = part.colorbar(shades, ax=grid, aspect=40, pad=0.01, format=lambda value, place: f"{value:,.0f}")
-    bar.set_label("half-life after training, in tokens (hollow: at the start)", fontsize=9)
+    part.supxlabel(EXPLANATION, fontsize=9, color=QUIET)
+    bar = part.colorbar(shades, ax=grid, aspect=50, pad=0.01, format=lambda value, place: f"{value:,.0f}")
+    bar.set_label("half-life, in tokens", fontsize=9)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=8, which="both")
 
@@ -140,6 +143,7 @@ def _draw_histogram(axes: Axes, start: Any, end: Any, title: str) -> None:
     axes.hist(start.ravel(), bins, histtype="step", color=QUIET, linewidth=1.4, label="at the start")
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, place: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.set_ylabel("eigenstates, all layers")
     axes.tick_params(length=0, which="both")
     axes.set_ylim(top=1.3 * axes.get_ylim()[1])

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from models_pictures_sheet import PACE, READ, WRITE, Sheet, new_sheet
 from numpy.typing import NDArray
 
 from headrace.models.neurogen import NeuroGen, NeuroGenConfig, State
 from headrace.training.plots import BLUE, INK, ORANGE, QUIET
 
-CONFIG = NeuroGenConfig(vocab_size=256, context=256, width=128, modules=1, columns=1)
-TOKENS, NEURON, SEED = 160, 0, 0
+CONFIG = NeuroGenConfig(vocab_size=256, context=256, width=128, modules=1, columns=4)
+TOKENS, NEURON, SHOWN, SEED = 160, 0, 20, 0
 STRENGTH, FADE, LEAK = 8.0, 24.0, 3.0  # of the neurons shown: how far a threshold rises, and two times in tokens
 BRAIN, LEFT = 1.95, 1.25  # the middle of the boxes and their edge
-OUTPUTS = ((5.92, 0.35), (5.08, 0.6), (3.83, 0.85))  # where each leaves the stack, and its line down
-SUMS = (4.82, 3.57, 2.32)
+OUTPUTS = ((5.95, 0.35), (5.16, 0.6), (3.91, 0.85))  # where each leaves the stack, and its line down
+SUMS = (4.78, 3.53, 2.28)
 MODULE = 4.82  # the middle of the one that is shown
 Curve = NDArray[np.float32]
 
@@ -37,60 +39,54 @@ def draw_neurogen(path: str | Path) -> None:
         _draw_brain(sheet)
         _draw_connections(sheet)
         _draw_inputs(sheet)
-        _draw_neurons(sheet)
+        trace = module_trace()
+        _draw_columns(sheet, trace.spikes[SHOWN])
         _draw_spikes(sheet)
-        trace = column_trace()
-        sheet.title(7.15, 7.1, "What its neurons do", NOTE)
+        sheet.title(7.15, 7.1, "What the neurons do", NOTE)
         _draw_neuron(sheet, trace)
         _draw_column(sheet, trace)
 
 
 NOTE = (
-    "One column, computed by the model, on random tokens.\n"
-    f"To be seen, thresholds rise {STRENGTH:g} times as far as in a\n"
-    f"model that begins to learn."
+    "Computed by the model, untrained, on random tokens.\n"
+    f"To be seen better, strength is {STRENGTH:g} where training begins\n"
+    f"with 1; membranes fade in {LEAK:g} tokens, thresholds in {FADE:g}."
 )
 
 
-def column_trace() -> Trace:
+def module_trace() -> Trace:
     """Of a module as it is before training, but for the strength of its thresholds and the times of its neurons."""
     model = NeuroGen(CONFIG).eval()
     model.initialise(SEED)
-    module, state = model.brain[0], State()
-    tokens = torch.randint(CONFIG.vocab_size, (1, TOKENS), generator=torch.Generator().manual_seed(SEED))
+    module, state, found = model.brain[0], State(), []
     with torch.no_grad():
         module.strength.fill_(STRENGTH)
-        module.leak.fill_(-math.log(math.expm1(1 / LEAK)))
-        module.fade.fill_(-math.log(math.expm1(1 / FADE)))
-        current = module.inward(module._filtered(module.norm(model.embedding(tokens)), None, state))
-        membrane = module._integrated(current, None, state)
-        spikes = module._fired(membrane - module.base, None, state)[0]
-        threshold = module.base + STRENGTH * _trace(spikes, torch.sigmoid(module.fade))
-    return Trace(membrane[0].numpy(), threshold.numpy(), spikes.numpy())
+        module.leak.fill_(_before_sigmoid(LEAK))
+        module.fade.fill_(_before_sigmoid(FADE))
+        for token in torch.randint(CONFIG.vocab_size, (TOKENS,), generator=torch.Generator().manual_seed(SEED)):
+            module(model.embedding(token.view(1, 1)), None, state)
+            found.append((state.membrane[0], module.base + STRENGTH * state.trace[0], state.late[0, -1]))
+    return Trace(*(torch.stack(part).numpy() for part in zip(*found, strict=True)))
 
 
-def _trace(spikes: torch.Tensor, fade: torch.Tensor) -> torch.Tensor:
-    """What the spikes have left behind at each token; it decided which of them there are, and is not given back."""
-    found, now = [], torch.zeros_like(spikes[0])
-    for t in range(len(spikes)):
-        arriving = spikes[t - CONFIG.delay] if t >= CONFIG.delay else torch.zeros_like(now)
-        now = fade * now + (1 - fade) * arriving
-        found.append(now)
-    return torch.stack(found)
+def _before_sigmoid(tokens: float) -> float:
+    """Of exp(-1 / tokens), as the model keeps it."""
+    return -math.log(math.expm1(1 / tokens))
 
 
 def _draw_brain(sheet: Sheet) -> None:
     sheet.title(0.16, 7.1, "The brain", "embed, modules, decode")
     sheet.text(BRAIN, 6.62, "tokens", fontsize=9.5, color=QUIET)
-    boxes = ((6.22, "embedding", "#f6f8fa"), (5.4, "module 1", WRITE), (4.15, "module 2", WRITE))
-    boxes += ((2.9, "module 3", WRITE), (1.65, "RMSNorm", "#f6f8fa"), (1.0, "output table", "#f6f8fa"))
+    boxes = ((6.22, "embedding", "#f6f8fa"), (5.45, "module 1", WRITE), (4.2, "module 2", WRITE))
+    boxes += ((2.95, "module 3", WRITE), (1.65, "RMSNorm", "#f6f8fa"), (1.0, "output table", "#f6f8fa"))
     for y, name, fill in boxes:
         sheet.box(BRAIN, y, 1.4, 0.36, name, fill)
     for y in SUMS:
         sheet.box(BRAIN, y, 1.4, 0.3, "weighted sum", PACE, fontsize=9.5)
-    stops = (6.54, 6.22, 5.4, 4.82, 4.15, 3.57, 2.9, 2.32, 1.65, 1.0, 0.42)
-    for above, below in zip(stops[1:-1], stops[2:], strict=True):
-        sheet.arrow((BRAIN, above - (0.15 if above in SUMS else 0.18)), (BRAIN, below + (0.15 if below in SUMS else 0.18)))
+    stops = (6.22, 5.45, 4.78, 4.2, 3.53, 2.95, 2.28, 1.65, 1.0, 0.42)
+    half = {y: 0.15 if y in SUMS else 0.18 for y in stops}  # of a box's height
+    for above, below in pairwise(stops):
+        sheet.arrow((BRAIN, above - half[above]), (BRAIN, below + half[below]))
     sheet.arrow((BRAIN, 6.54), (BRAIN, 6.4))
     sheet.text(BRAIN, 0.46, "next token", fontsize=9.5, color=QUIET)
     sheet.text(0.16, 0.16, "Each sum has a learned weight for each input.", ha="left", fontsize=9, color=QUIET)
@@ -107,13 +103,15 @@ def _draw_connections(sheet: Sheet) -> None:
 
 def _draw_inputs(sheet: Sheet) -> None:
     sheet.frame(3.2, 0.42, 6.44, 6.78)
-    for y, corner in ((4.33, 6.78), (3.97, 0.42)):
+    for y, corner in ((4.38, 6.78), (4.02, 0.42)):
         sheet.arrow((BRAIN + 0.7, y), (3.2, corner), colour="#c3c9d0", head=False, linestyle=(0, (4, 3)))
     sheet.title(3.2, 7.1, "One module", "")
     sheet.arrow((MODULE, 6.92), (MODULE, 6.62))
     sheet.box(MODULE, 6.45, 2.9, 0.34, "RMSNorm")
     sheet.arrow((MODULE, 6.28), (MODULE, 6.08))
-    sheet.box(MODULE, 5.8, 2.9, 0.56, "dendrites, of each channel\n$d(t) = w_0 x(t) + \\ldots + w_3 x(t-3)$", fontsize=9.5)
+    sheet.box(
+        MODULE, 5.8, 2.9, 0.56, "dendrites, of each channel\n$d(t) = w_0 x(t) + \\ldots + w_3 x(t-3)$", fontsize=9.5
+    )
     sheet.arrow((MODULE, 5.52), (MODULE, 5.32))
     sheet.box(MODULE, 5.15, 2.9, 0.34, "linear in:  current $I(t)$ of each neuron", fontsize=9.5)
     sheet.arrow((MODULE, 4.98), (MODULE, 4.78))
@@ -121,28 +119,28 @@ def _draw_inputs(sheet: Sheet) -> None:
     sheet.box(MODULE, 4.48, 2.9, 0.6, membrane, WRITE, fontsize=9.5)
 
 
-def _draw_neurons(sheet: Sheet) -> None:
-    """Four columns as they were at some tokens of the trace."""
-    spikes = column_trace().spikes
+def _draw_columns(sheet: Sheet, spikes: Curve) -> None:
+    """Four of them, with the spikes of one token."""
     sheet.arrow((MODULE, 4.18), (MODULE, 3.98))
-    for n, t in enumerate((20, 45, 70, 95)):
+    for n, fired in enumerate(spikes.reshape(4, 64)):
         left = MODULE - 1.4 + 0.72 * n
         sheet.frame(left, 3.12, left + 0.64, 3.94, linestyle="-")
         places = [(left + 0.09 + 0.066 * (i % 8), 3.2 + 0.0945 * (i // 8)) for i in range(64)]
-        silent = [place for place, fired in zip(places, spikes[t], strict=True) if not fired]
-        firing = [place for place, fired in zip(places, spikes[t], strict=True) if fired]
-        sheet.dots(silent, colour="#c9d6e6", size=3)
-        sheet.dots(firing, colour=ORANGE, size=3.8)
+        sheet.dots(places, colour="#c9d6e6", size=3)
+        sheet.dots([places[i] for i in np.flatnonzero(fired)], colour=ORANGE, size=3.8)
     sheet.arrow((MODULE, 3.1), (MODULE, 2.9))
+    sheet.text(MODULE - 0.14, 3.01, "columns of 64 neurons", ha="right", fontsize=8.5, color=QUIET)
+    sheet.text(MODULE + 0.14, 3.01, "orange: they spike", ha="left", fontsize=8.5, color=QUIET)
 
 
 def _draw_spikes(sheet: Sheet) -> None:
-    rule = "spike  $s(t) = 1$  where $u(t) \\geq b(t)$, and among\nthe 8 furthest above of a column of 64"
-    sheet.box(MODULE, 2.6, 2.9, 0.6, rule, WRITE, fontsize=9.5)
-    rise = "threshold\n$b(t) = base + strength \\cdot a(t)$\n$a(t) = fade \\cdot a(t-1)$\n$\\quad + (1-fade) \\cdot s(t-32)$"
+    rule = "spike $s(t) = 1$ where $u(t) \\geq b(t)$ and it is\namong the 8 of its column furthest above"
+    sheet.box(MODULE, 2.6, 2.9, 0.6, rule, WRITE, fontsize=9)
+    rise = "threshold\n$b(t) = base + strength \\cdot a(t)$\n"
+    rise += "$a(t) = fade \\cdot a(t-1)$\n$\\quad + (1-fade) \\cdot s(t-32)$"
     sheet.box(MODULE - 0.45, 1.4, 2.0, 0.92, rise, PACE, fontsize=9)
     sheet.arrow((MODULE - 1.1, 2.3), (MODULE - 1.1, 1.86), colour=ORANGE)
-    sheet.arrow((MODULE - 0.0, 1.86), (MODULE - 0.0, 2.3), colour=ORANGE)
+    sheet.arrow((MODULE, 1.86), (MODULE, 2.3), colour=ORANGE)
     sheet.text(MODULE - 1.04, 2.09, "32 tokens later", ha="left", fontsize=8.5, color=QUIET)
     sheet.box(MODULE + 1.08, 1.4, 0.74, 0.5, "linear\nout", READ, fontsize=9.5)
     sheet.arrow((MODULE + 1.08, 2.3), (MODULE + 1.08, 1.65))
@@ -158,16 +156,23 @@ def _draw_neuron(sheet: Sheet, trace: Trace) -> None:
     axes.plot(membrane, color=BLUE, linewidth=1.1, label="membrane $u$")
     axes.plot(threshold, color=ORANGE, linewidth=1.6, label="threshold $b$")
     axes.plot(fired, membrane[fired], "o", color=INK, markersize=3.5, label="spike")
+    _mark_delay(axes, float(fired[0]), 1.15 * float(threshold.max()))
     axes.set_xlim(0, TOKENS)
     axes.set_xticks(range(0, TOKENS + 1, 32))
     axes.set_ylim(top=1.35 * axes.get_ylim()[1])
     axes.legend(loc="upper left", ncols=3, fontsize=8.5, borderaxespad=0, columnspacing=1, handlelength=1.4)
 
 
+def _mark_delay(axes: Axes, first: float, height: float) -> None:
+    ends = {"xy": (first + CONFIG.delay, height), "xytext": (first, height)}
+    axes.annotate("", **ends, arrowprops={"arrowstyle": "<->", "color": QUIET, "shrinkA": 0, "shrinkB": 0})
+    axes.text(first + CONFIG.delay + 2, height, f"{CONFIG.delay} tokens", color=QUIET, fontsize=8.5, va="center")
+
+
 def _draw_column(sheet: Sheet, trace: Trace) -> None:
     axes = sheet.plot(7.5, 0.55, 3.2, 2.6)
     axes.set_title("Spikes of its column of 64", fontsize=10)
-    time, neuron = np.nonzero(trace.spikes)
+    time, neuron = np.nonzero(trace.spikes[:, : CONFIG.column_size])
     chosen = neuron == NEURON
     axes.plot(time[~chosen], neuron[~chosen], "|", color=QUIET, markersize=3.2)
     axes.plot(time[chosen], neuron[chosen], "|", color=INK, markersize=5, markeredgewidth=1.6)

@@ -33,7 +33,9 @@ class Sheet:
         self.axes.set_ylim(0, self.height)
         self.axes.set_axis_off()
 
-    def box(self, x: float, y: float, width: float, height: float, text: str = "", fill: str = PLAIN, **font: Any) -> None:
+    def box(
+        self, x: float, y: float, width: float, height: float, text: str = "", fill: str = PLAIN, **font: Any
+    ) -> None:
         """Around a middle."""
         style = "round,pad=0,rounding_size=0.06"
         corner = (x - width / 2, y - height / 2)

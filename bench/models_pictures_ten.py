@@ -12,8 +12,8 @@ from models_pictures_sheet import PACE, READ, WRITE, Sheet, new_sheet
 from headrace.models.eigenstates import CHUNK, follow
 from headrace.training.plots import BLUE, GREEN, INK, ORANGE, QUIET
 
-Q, V, B, PACES, GATE = 1.1, 2.12, 3.18, 4.78, 6.16  # the middles of the columns
-LEFT, RIGHT = 0.62, 5.62  # of what spans q, v, b and the eigenvalues
+Q, V, B, PACES, GATE = 1.1, 2.12, 3.18, 4.8, 6.16  # the middles of the columns
+LEFT, RIGHT = 0.62, 5.7  # of what spans q, v, b and the eigenvalues
 MIDDLE = (LEFT + RIGHT) / 2
 STREAM = 0.3
 SHOWN = 8  # cells of a chunk
@@ -31,7 +31,9 @@ def draw_ten(path: str | Path) -> None:
 
 
 def _draw_projections(sheet: Sheet) -> None:
-    sheet.title(0.16, 8.5, "One block of TEN", "A table of tokens, a stack of these blocks, RMSNorm, the table of outputs.")
+    sheet.title(
+        0.16, 8.5, "One block of TEN", "A table of tokens, a stack of these blocks, RMSNorm, the table of outputs."
+    )
     sheet.text(STREAM, 7.93, "x", fontsize=11, fontstyle="italic")
     sheet.arrow((STREAM, 7.8), (STREAM, 1.5))
     sheet.dots([(STREAM, 7.62)])
@@ -50,13 +52,13 @@ def _draw_projections(sheet: Sheet) -> None:
 
 def _draw_memory(sheet: Sheet) -> None:
     sheet.arrow((PACES, 6.68), (PACES, 6.12))
-    eigenvalue = "$\\lambda_k = e^{\\,pace\\,(-rate_k + 2\\pi i f_k)}$"
-    sheet.box(PACES, 5.79, 1.62, 0.66, f"eigenvalues\n{eigenvalue}", PACE, fontsize=9.5)
+    eigenvalue = "$\\exp(pace\\,(-rate_k + 2\\pi i f_k))$"
+    sheet.box(PACES, 5.79, 1.8, 0.66, f"eigenvalues $\\lambda_k(t) =$\n{eigenvalue}", PACE, fontsize=9)
     for x in (Q, V, B):
         sheet.arrow((x, 6.16), (x, 5.94 if x != V else 4.98))
     sheet.box(Q, 5.69, 0.9, 0.5, "unit\nlength", READ, fontsize=9)
     sheet.box(B, 5.69, 0.94, 0.5, "unit length\n$\\times\\sqrt{1-|\\lambda_k|^2}$", WRITE, fontsize=9)
-    sheet.arrow((PACES - 0.81, 5.69), (B + 0.47, 5.69), colour=ORANGE)
+    sheet.arrow((PACES - 0.9, 5.69), (B + 0.47, 5.69), colour=ORANGE)
     sheet.arrow((B, 5.44), (B, 4.98))
     sheet.arrow((PACES, 5.46), (PACES, 4.98))
     _draw_recurrence(sheet)
@@ -101,7 +103,7 @@ def _draw_feed_forward(sheet: Sheet) -> None:
     sheet.box(3.74, 1.02, 2.68, 0.34, "SwiGLU feed-forward layer")
     sheet.arrow((5.08, 1.02), (5.36, 1.02), (5.36, 0.37), (STREAM + 0.13, 0.37))
     sheet.circle(STREAM, 0.37, "+")
-    sheet.arrow((STREAM, 0.24), (STREAM, 0.02))
+    sheet.arrow((STREAM, 0.24), (STREAM, 0.04))
     sheet.text(STREAM + 0.2, 0.12, "to the next block", ha="left", fontsize=9, color=QUIET)
 
 

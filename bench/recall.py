@@ -30,6 +30,7 @@ KEYS = VALUES = NOISE = 64
 WARMUP = 50
 LOOK_EVERY = 25
 CALM = 128  # tokens in a row, above which the rate falls
+HALVED = 100  # steps of the last stage, in which the rate halves
 GOOD = 0.9  # answers of a stage, to go on to the next
 SOLVED = 0.99
 SMALL = {
@@ -94,11 +95,12 @@ def train(model: LanguageModel, goal: Stage, *, steps: int, tokens: int, lr: flo
     """Until the last stage is solved or the steps are used up: what was reached, stage by stage."""
     rows, unseen = Rows(seed + 1), Rows(seed + 2)
     optimizer = build_optimizer(model, name="adamw", lr=lr, device="cpu", weight_decay=0.1)
-    todo, reached = stages(*goal), []
+    todo, reached, last = stages(*goal), [], 0
     for step in range(1, steps + 1):
         stage = todo[0]
-        calm = min(1.0, math.sqrt(CALM / stage.length))  # the longer the rows, the fewer and the noisier
+        calm = min(1.0, math.sqrt(CALM / stage.length)) * 0.5 ** (last / HALVED)  # long rows are few, and noisy
         set_learning_rate(optimizer, lr * min(1.0, step / WARMUP) * calm)
+        last += stage == goal
         batch, mask = rows.draw(max(1, tokens // stage.length), stage)
         loss = model(batch[:, :-1], batch[:, 1:], loss_mask=mask)
         loss.backward()

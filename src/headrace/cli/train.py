@@ -29,7 +29,7 @@ DECIDED = {"name": "--model", "size": "--size", "seed": "--seed", "device": "--d
 @click.option("--pretokenized", is_flag=True, help="Train on what 'headrace prepare --dataset NAME' made.")
 @click.option("--text", multiple=True, metavar="SOURCE", help="Raw text, tokenized while training runs.")
 @click.option("-t", "--tokenizer", default="headrace-32k", show_default=True, help="For live text.")
-@click.option("-m", "--model", default="transformer", show_default=True, help="Its name, or module:function.")
+@click.option("-m", "--model", default="transformer", show_default=True, help="Or ten, neurogen, or module:function.")
 @click.option("--size", "--config", help="nano micro tiny small medium large xlarge.  [default: micro]")
 @click.option(
     "--model-option", "model_options", multiple=True, metavar="NAME=VALUE", help="Of the model, such as layers=8."

@@ -116,21 +116,21 @@ class Convolution(nn.Module):
 class Eigenvalues(nn.Module):
     """exp(pace * (-rate + 2 pi i frequency)) for every eigenstate; the pace is 1, or what the token makes it.
 
-    Half-lives begin between one token and the context, frequencies between a quarter turn a token and one turn in four
-    contexts.
+    Both are learned as logarithms: an optimizer moves all parameters by about as much, and a frequency of one turn in
+    16,000 tokens would be gone after the first step.
     """
 
     def __init__(self, config: TENConfig) -> None:
         super().__init__()
         self.shape = (1, 1, config.heads, config.states)
         self.log_rate = nn.Parameter(torch.empty(config.heads * config.states))
-        self.frequency = nn.Parameter(torch.empty(config.heads * config.states))
+        self.log_frequency = nn.Parameter(torch.empty(config.heads * config.states))
         self.pace = nn.Linear(config.width, config.heads) if config.selective and not config.published else None
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """log_decay and turn for `mix`."""
         decay = -self.log_rate.float().clamp(max=FASTEST).exp().view(self.shape)
-        turn = self.frequency.float().view(self.shape)
+        turn = self.log_frequency.float().exp().view(self.shape)
         if self.pace is not None:
             pace = F.softplus(self.pace(x).float())[..., None]
             decay, turn = decay * pace, turn * pace
@@ -283,7 +283,7 @@ def _spread(eigenvalues: Eigenvalues, context: int) -> None:
     slowest = 1 / (16.0 * context)  # of a turn a token
     place = torch.arange(states, device=device) / states
     eigenvalues.log_rate.copy_((math.log(2) / half_life).log())
-    eigenvalues.frequency.copy_((0.25 * (slowest / 0.25) ** place).repeat(heads))
+    eigenvalues.log_frequency.copy_((0.25 * (slowest / 0.25) ** place).log().repeat(heads))
 
 
 def _gain(log_decay: Tensor) -> Tensor:

@@ -32,6 +32,7 @@ class Variant(NamedTuple):
     model: str
     options: dict[str, Any]
     lr: float = 2e-3
+    optimizer: str = "adamw"
 
 
 # `ten` as the guides describe it: a number in each eigenstate, fixed eigenvalues, no convolution, no gate. It has more
@@ -43,7 +44,7 @@ VARIANTS = {
     "transformer": Variant("transformer", {}),
     "ten": Variant("ten", {}),
     "ten-guides": Variant("ten", GUIDES),
-    "neurogen": Variant("neurogen", {}),
+    "neurogen": Variant("neurogen", {}, 3e-3, "muon"),  # with AdamW the modules in the middle fall almost silent
 }
 SAME = ("size", "seq_len", "batch_size", "steps", "precision", "eval_batches", "eval_every")
 
@@ -53,7 +54,8 @@ def main() -> None:
     args.work.mkdir(parents=True, exist_ok=True)
     runs = [
         Run(dataset=str(dataset), variant=name, model=VARIANTS[name].model, options=VARIANTS[name].options,
-            lr=args.rates.get(name, VARIANTS[name].lr), seed=seed, **{key: getattr(args, key) for key in SAME})
+            optimizer=VARIANTS[name].optimizer, lr=args.rates.get(name, VARIANTS[name].lr), seed=seed,
+            **{key: getattr(args, key) for key in SAME})
         for seed in range(args.seeds)
         for dataset in args.datasets
         for name in args.models

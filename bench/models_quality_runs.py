@@ -37,10 +37,13 @@ class Run:
     precision: str
     eval_batches: int
     eval_every: int
+    optimizer: str = "adamw"
 
     @property
     def name(self) -> str:
         told = {**asdict(self), "dataset": str(Path(self.dataset).absolute())}
+        if self.optimizer == "adamw":
+            del told["optimizer"]
         digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:8]
         return f"{Path(self.dataset).name}-{self.variant}-{self.seed}-{digest}"
 
@@ -54,8 +57,8 @@ class Run:
         settings = {
             "--model": self.model, "--size": self.size, "--seq-len": self.seq_len, "--batch-size": self.batch_size,
             "--steps": self.steps, "--lr": self.lr, "--precision": self.precision, "--seed": self.seed,
-            "--eval-batches": self.eval_batches, "--eval-every": self.eval_every, "--keep-last": 1,
-            "--out": work / self.name,
+            "--optimizer": self.optimizer, "--eval-batches": self.eval_batches, "--eval-every": self.eval_every,
+            "--keep-last": 1, "--out": work / self.name,
         }  # fmt: skip
         words = [str(word) for pair in settings.items() for word in pair]
         return [sys.executable, "-m", "headrace", "train", self.dataset, *words, *options, "--no-tensorboard", "--json"]

@@ -18,10 +18,11 @@ from torch import Tensor, nn
 from headrace.errors import UsageError
 from headrace.models.base import LanguageModel
 from headrace.models.generation import evaluating
+from headrace.models.neurogen import NeuroGen
 from headrace.models.ten import TEN
 from headrace.models.transformer import Transformer
 
-MODELS: dict[str, type[LanguageModel]] = {"transformer": Transformer, "ten": TEN}
+MODELS: dict[str, type[LanguageModel]] = {"transformer": Transformer, "ten": TEN, "neurogen": NeuroGen}
 
 Device = str | torch.device | None
 PLAIN = (bool, int, float, str, list, dict, type(None))

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from headrace.training import Trainer
+
 # Tensors are tiny here: threads that wait for each other cost more than they do, above all on a busy machine.
 torch.set_num_threads(1)
 
@@ -97,3 +99,16 @@ def flat_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         for i, state in enumerate(optimizer.state.values())
         for key, value in state.items()
     }
+
+
+def count_syncs_in_steps(trainer: Trainer) -> CountSyncs:
+    """Count what the steps of its next run ask for."""
+    counted = CountSyncs()
+    whole_step = trainer._one_step
+
+    def one_step(batches: Any) -> None:
+        with counted:
+            whole_step(batches)
+
+    trainer._one_step = one_step  # type: ignore[method-assign]
+    return counted

@@ -15,7 +15,7 @@ import torch
 from dataset import EOS, write_dataset
 from torch import Tensor
 
-from conftest_training import CountSyncs
+from conftest_training import count_syncs_in_steps
 from headrace import Loader, TrainConfig, Trainer, build_model
 from headrace.errors import Interrupted, TrainingFailed
 from headrace.training import Checkpoints
@@ -144,14 +144,7 @@ def test_a_damaged_newest_checkpoint_falls_back_and_says_so(data: Path, tmp_path
 )
 def test_nothing_inside_a_step_asks_for_a_number(data: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
     trainer = open_trainer(data, tmp_path, log_every=100, **settings)
-    counted = CountSyncs()
-    whole_step = trainer._one_step
-
-    def one_step(batches: Any) -> None:
-        with counted:
-            whole_step(batches)
-
-    trainer._one_step = one_step  # type: ignore[method-assign]
+    counted = count_syncs_in_steps(trainer)
     trainer.run()
     assert counted.found == []
     with counted:

@@ -17,7 +17,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from torch import Tensor, nn
 
 from conftest_events import run_event, step_event
-from conftest_training import CountSyncs
+from conftest_training import count_syncs_in_steps
 from headrace import Loader, TrainConfig, Trainer
 from headrace.cli.train_panels import live_view, plain_line
 from headrace.cli.train_status import RunStatus
@@ -138,14 +138,7 @@ def test_no_step_waits_for_a_metric(data: Path, tmp_path: Path) -> None:
     model = talker()
     model.keep = False
     trainer = open_trainer(data, tmp_path, model, log_every=100)
-    counted = CountSyncs()
-    whole_step = trainer._one_step
-
-    def one_step(batches: Any) -> None:
-        with counted:
-            whole_step(batches)
-
-    trainer._one_step = one_step  # type: ignore[method-assign]
+    counted = count_syncs_in_steps(trainer)
     trainer.run()
     assert counted.found == []
     model.keep = True

@@ -26,10 +26,10 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from headrace.errors import UsageError
 from headrace.models.base import LanguageModel
+from headrace.models.recompute import run_block
 from headrace.models.scan import scan
 from headrace.models.spikes import Adaptation, Rule, fire_by_token, fire_in_blocks
 
@@ -205,13 +205,9 @@ class NeuroGen(LanguageModel):
         outputs, shares = [x], []
         connections = torch.split(self.connections, self._inputs)
         for i, module in enumerate(self.brain):
-            if module.recompute and torch.is_grad_enabled() and cache is None:
-                # Modules draw no random numbers: keeping their state would only make the host wait.
-                found = checkpoint(module, x, documents, None, use_reentrant=False, preserve_rng_state=False)
-            else:
-                found = module(x, documents, cache[i] if cache else None)
-            outputs.append(found[0])
-            shares.append(found[1])
+            output, share = run_block(module, x, documents, cache=cache[i] if cache else None)
+            outputs.append(output)
+            shares.append(share)
             x = sum(weight * output for weight, output in zip(connections[i].unbind(), outputs, strict=True))
         if self.training:
             self.fired = torch.stack(shares)

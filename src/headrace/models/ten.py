@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from headrace.errors import UsageError
 from headrace.models.base import LanguageModel
 from headrace.models.eigenstates import CHUNK, LEAST, METHODS, follow, mix
 from headrace.models.feedforward import SwiGLU
+from headrace.models.recompute import run_block
 
 GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples fill an interval evenly, however many there are
 FASTEST = 10.0  # log of a rate; faster is no faster, and infinity times a pace of 0 would be no number
@@ -229,11 +229,7 @@ class TEN(LanguageModel):
         row = Row(doc_ids, self.config.taps)
         x = self.embedding(tokens)
         for i, block in enumerate(self.blocks):
-            if block.recompute and torch.is_grad_enabled() and cache is None:
-                # Blocks draw no random numbers: keeping their state would only make the host wait.
-                x = checkpoint(block, x, row, None, use_reentrant=False, preserve_rng_state=False)
-            else:
-                x = block(x, row, cache[i] if cache else None)
+            x = run_block(block, x, row, cache=cache[i] if cache else None)
         return self.norm(x)  # type: ignore[no-any-return]
 
     def new_cache(self, batch: int, length: int) -> list[Memory]:

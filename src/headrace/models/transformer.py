@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from headrace.errors import UsageError
 from headrace.models.attention import Mask, attend, cached_mask, document_mask
 from headrace.models.base import LanguageModel
 from headrace.models.feedforward import SwiGLU
+from headrace.models.recompute import run_block
 
 DOCUMENT_MASKS = ("auto", "flex", "dense")
 
@@ -186,11 +186,7 @@ class Transformer(LanguageModel):
         mask = self._mask(doc_ids, seen, length, device)
         x = self.embedding(tokens)
         for i, block in enumerate(self.blocks):
-            if block.recompute and torch.is_grad_enabled() and cache is None:
-                # Blocks draw no random numbers: keeping their state would only make the host wait.
-                x = checkpoint(block, x, rotation, mask, None, use_reentrant=False, preserve_rng_state=False)
-            else:
-                x = block(x, rotation, mask, cache[i] if cache else None)
+            x = run_block(block, x, rotation, mask, cache=cache[i] if cache else None)
         return self.norm(x)  # type: ignore[no-any-return]
 
     def new_cache(self, batch: int, length: int) -> list[KeysAndValues]:

@@ -86,6 +86,13 @@ def train_tokens(dataset: Path) -> Ids:
     return np.concatenate(parts).astype(np.int64)
 
 
+def seen_tokens(args: argparse.Namespace, steps: int) -> Ids:
+    """What `headrace train` reads in so many steps with seed 0, row after row."""
+    recipe = Recipe(data=[str(args.dataset)], seq_len=args.seq_len, batch_size=args.batch_size)
+    loader: Any = _open_loaders(recipe)[0]
+    return joined([loader.batch_at(step).input_ids for step in range(steps)])
+
+
 def tune(tokens: Ids, vocab_size: int) -> float:
     cut = int(len(tokens) * (1 - TUNED))
     model, inputs, targets = Bigram(tokens[:cut], vocab_size), tokens[cut:-1], tokens[cut + 1 :]

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bigram import Bigram, train_tokens, tune, validation
+from bigram import Bigram, seen_tokens, train_tokens, tune, validation
 from models_quality_runs import Run, run_all
 from models_quality_table import quality_table
 
@@ -70,7 +70,7 @@ def main() -> None:
         "settings": {key: getattr(args, key) for key in (*SAME, "seeds")},
         "variants": {name: {**VARIANTS[name]._asdict(), "lr": args.rates.get(name, VARIANTS[name].lr)}
                      for name in args.models},
-        "bigram": {dataset.name: bigram_loss(dataset, args) for dataset in args.datasets},
+        "bigram": {dataset.name: bigram_losses(dataset, args) for dataset in args.datasets},
         "wanted": len(runs),
         "runs": [{"dataset": Path(run.dataset).name, "model": run.variant, "seed": run.seed, **told["result"]}
                  for run, told in found if "result" in told],
@@ -134,20 +134,28 @@ def check_datasets(parser: argparse.ArgumentParser, datasets: list[Path]) -> Non
                          f"Prepare it with --val-fraction 0.02.")  # fmt: skip
 
 
-def bigram_loss(dataset: Path, args: argparse.Namespace) -> float:
-    """Of a table of pairs on the very batches that the runs are validated on; kept beside them."""
+def bigram_losses(dataset: Path, args: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Of a table of pairs on the very batches that the runs are validated on; kept beside them.
+
+    Once counted over what a run reads, and once over the whole train split.
+    """
     asked = argparse.Namespace(
         dataset=dataset, seq_len=args.seq_len, batch_size=args.batch_size, eval_batches=args.eval_batches
     )
     metadata = read_metadata(dataset)
-    name = f"{dataset.name}-{metadata.total_tokens}-{args.seq_len}x{args.batch_size}x{args.eval_batches}"
+    shape = f"{args.seq_len}x{args.batch_size}x{args.eval_batches}"
+    name = f"{dataset.name}-{metadata.total_tokens}-{shape}-{args.steps}"
     kept = args.work / f"bigram-{name}.json"
     if not kept.exists():
         print(f"counting pairs of {dataset.name}", file=sys.stderr, flush=True)
-        tokens = train_tokens(dataset)
-        strength = tune(tokens, metadata.vocab_size)
-        kept.write_text(json.dumps(Bigram(tokens, metadata.vocab_size).loss(*validation(asked), strength)))
-    return float(json.loads(kept.read_text()))
+        counted = {"equal": seen_tokens(asked, args.steps), "all": train_tokens(dataset)}
+        found = {
+            how: {"tokens": len(tokens), "loss": Bigram(tokens, metadata.vocab_size).loss(*validation(asked), strength)}
+            for how, tokens in counted.items()
+            for strength in [tune(tokens, metadata.vocab_size)]
+        }
+        kept.write_text(json.dumps(found))
+    return json.loads(kept.read_text())  # type: ignore[no-any-return]
 
 
 if __name__ == "__main__":

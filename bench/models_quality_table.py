@@ -26,10 +26,14 @@ def quality_table(result: dict[str, Any]) -> str:
         HEADER,
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for dataset, bigram in result["bigram"].items():
+    for dataset, pairs in result["bigram"].items():
         found = {name: runs_of(result, dataset, name) for name in result["variants"]}
         lines += [row(dataset, name, runs, found.get(BASE, {})) for name, runs in found.items() if runs]
-        lines.append(f"| {dataset} | table of pairs | | | {bigram:.4f} | | {versus(bigram, found.get(BASE))} | | |")
+        for counted in pairs.values():
+            loss, tokens = counted["loss"], counted["tokens"]
+            lines.append(
+                f"| {dataset} | table of pairs | | {tokens:,} | {loss:.4f} | | {versus(loss, found.get(BASE))} | | |"
+            )
     rates = ", ".join(f"{name} {told['optimizer']} {told['lr']:g}" for name, told in result["variants"].items())
     lines += ["", f"Mean and half the range over the seeds. Optimizers and learning rates: {rates}."]
     lines += [f"FAILED: {title}: {why}" for title, why in result["failed"].items()]

@@ -53,6 +53,7 @@ def test_public_names_are_frozen() -> None:
         "__version__",
         "build_model",
         "check_parity",
+        "diagnose",
         "load_tokenizer",
         "open_source",
         "prepare",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.version import __version__
 
 if TYPE_CHECKING:
+    from headrace.diagnosis.training import diagnose
     from headrace.errors import HeadraceError
     from headrace.loading import LiveText, Loader, Mixture
     from headrace.models import build_model
@@ -32,6 +33,7 @@ __all__ = [
     "__version__",
     "build_model",
     "check_parity",
+    "diagnose",
     "load_tokenizer",
     "open_source",
     "prepare",
@@ -48,6 +50,7 @@ _HOMES = {
     "Trainer": "headrace.training",
     "build_model": "headrace.models",
     "check_parity": "headrace.tokenizers",
+    "diagnose": "headrace.diagnosis.training",
     "load_tokenizer": "headrace.tokenizers",
     "open_source": "headrace.sources",
     "prepare": "headrace.pipeline",

@@ -22,6 +22,7 @@ VERBS = {  # in the order in which a user meets them
     "train": "headrace.cli.train",
     "sample": "headrace.cli.sample",
     "export": "headrace.cli.export",
+    "diagnose": "headrace.cli.diagnose",
 }
 GO_ON = "Stopped. What is finished is kept: run the same command again to go on."
 
@@ -55,6 +56,7 @@ def cli() -> None:
     headrace inspect data                            look at the result
     headrace train data                              train a model on it
     headrace sample runs/NAME --prompt 'def '        let it write
+    headrace diagnose training runs/NAME             see where its time went
     """
 
 

@@ -1,0 +1,56 @@
+"""One way to give out a report: the tree on stdout, `--json` on stdout, `--html FILE`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from headrace.cli.output import err_console, json_option, out_console, print_json
+
+if TYPE_CHECKING:
+    from headrace.diagnosis.report import Report
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+html_option = click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the report as one HTML file too.",
+)
+
+
+def output_options(command: Command) -> Command:
+    """`--json` as `as_json`, `--html FILE` as `html`."""
+    return json_option(html_option(command))
+
+
+def show(report: Report, as_json: bool, html: Path | None) -> None:
+    """The tree in colour on a terminal and plain in a pipe, or the whole report as JSON."""
+    if html is not None:
+        _write_page(report, html)
+    if as_json:
+        print_json(report)
+        return
+    from headrace.diagnosis.tree import PIPE_WIDTH, rich_tree
+
+    console = out_console()
+    width = console.width if console.is_terminal else PIPE_WIDTH
+    console.print(rich_tree(report, width), soft_wrap=True)
+
+
+def _write_page(report: Report, html: Path) -> None:
+    from rich.text import Text
+
+    from headrace.diagnosis.page import page
+    from headrace.errors import UsageError
+    from headrace.files import write_atomically
+
+    try:
+        write_atomically(html, page(report).encode())
+    except OSError as error:
+        raise UsageError(f"--html {html}: this file cannot be written ({error.strerror}).") from error
+    err_console().print(Text(f"Wrote {html}"), soft_wrap=True)

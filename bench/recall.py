@@ -4,7 +4,7 @@
 
 A row begins with pairs (key, value), each key once. Noise follows, tokens that mean nothing, for most of the row; then
 keys are asked for, at random, and the model has to give their values. Only the answers count in the loss. Rows
-are drawn anew for every step, so there is nothing to remember between them: guessing is right once in VALUES.
+are drawn anew for every step, so there is nothing to remember between them: guessing is right once in KINDS.
 
 Training begins with two pairs in a short row and doubles both as soon as nearly all answers are right: a model learns
 what the task is from short rows in minutes, and from long ones in hours.
@@ -26,7 +26,7 @@ from headrace.models import LanguageModel, build_model
 from headrace.training.backend import setup_backend
 from headrace.training.optimizer import build_optimizer, set_learning_rate
 
-KEYS = VALUES = NOISE = 64
+KINDS = 64  # of keys, of values and of noise
 WARMUP = 50
 LOOK_EVERY = 25
 CALM = 128  # tokens in a row, above which the rate falls
@@ -55,18 +55,19 @@ def stages(pairs: int, length: int) -> list[Stage]:
 class Rows:
     """Rows of the task: tokens, and which of them are answers."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, kinds: int = KINDS) -> None:
+        self.kinds = kinds
         self.generator = torch.Generator().manual_seed(seed)
 
     def draw(self, count: int, stage: Stage) -> tuple[Tensor, Tensor]:
         """[count, length + 1] tokens and a mask over their targets."""
         pairs, length = stage
-        keys = self._order(count, KEYS)[:, :pairs]
-        values = KEYS + self._numbers(VALUES, count, pairs)
+        keys = self._order(count, self.kinds)[:, :pairs]
+        values = self.kinds + self._numbers(self.kinds, count, pairs)
         asked = self._numbers(pairs, count, pairs)  # with repeats, so that nothing can be known by elimination
         told = torch.stack([keys, values], 2).flatten(1)
         questions = torch.stack([keys.gather(1, asked), values.gather(1, asked)], 2).flatten(1)
-        noise = KEYS + VALUES + self._numbers(NOISE, count, length + 1 - 4 * pairs)
+        noise = 2 * self.kinds + self._numbers(self.kinds, count, length + 1 - 4 * pairs)
         tokens = torch.cat([told, noise, questions], 1)
         mask = torch.zeros(count, length, dtype=torch.bool)
         mask[:, length - 2 * pairs + 1 :: 2] = True  # the target of a key that is asked for is its value
@@ -81,7 +82,7 @@ class Rows:
 
 def build(model: str, seed: int = 0, **options: Any) -> LanguageModel:
     settings = {**SMALL.get(model, {}), "context": 1 << 16, **options}
-    return build_model(model, "nano", vocab_size=KEYS + VALUES + NOISE, seed=seed, **settings)  # type: ignore[no-any-return]
+    return build_model(model, "nano", vocab_size=3 * KINDS, seed=seed, **settings)  # type: ignore[no-any-return]
 
 
 def accuracy(model: LanguageModel, rows: Rows, count: int, stage: Stage) -> float:
@@ -91,9 +92,11 @@ def accuracy(model: LanguageModel, rows: Rows, count: int, stage: Stage) -> floa
     return float(found.correct / found.count)
 
 
-def train(model: LanguageModel, goal: Stage, *, steps: int, tokens: int, lr: float, seed: int) -> list[dict[str, Any]]:
+def train(
+    model: LanguageModel, goal: Stage, *, steps: int, tokens: int, lr: float, seed: int, kinds: int = KINDS
+) -> list[dict[str, Any]]:
     """Until the last stage is solved or the steps are used up: what was reached, stage by stage."""
-    rows, unseen = Rows(seed + 1), Rows(seed + 2)
+    rows, unseen = Rows(seed + 1, kinds), Rows(seed + 2, kinds)
     optimizer = build_optimizer(model, name="adamw", lr=lr, device="cpu", weight_decay=0.1)
     todo, reached, last = stages(*goal), [], 0
     for step in range(1, steps + 1):
@@ -144,7 +147,7 @@ def main() -> None:
         "pairs": args.pairs,
         "trained_on": args.length,
         "seconds": round(seconds, 1),
-        "guessing": round(1 / VALUES, 4),
+        "guessing": round(1 / KINDS, 4),
         "accuracy": {length: round(accuracy(model, rows, 16, Stage(args.pairs, length)), 4) for length in lengths},
         "stages": reached,
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,50 +135,14 @@ def test_flops_count_the_chunks() -> None:
     assert model.flops_per_token(1024) == model.flops_per_token(16_384)
 
 
-KEYS = VALUES = NOISE = 8
-
-
-def recall_rows(rows: int, pairs: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Pairs of a key and a value, noise, and keys whose values are asked for: see bench/recall.py."""
-    keys = torch.rand(rows, KEYS, generator=generator).argsort(1)[:, :pairs]
-    values = KEYS + torch.randint(VALUES, (rows, pairs), generator=generator)
-    asked = torch.randint(pairs, (rows, pairs), generator=generator)
-    noise = KEYS + VALUES + torch.randint(NOISE, (rows, length + 1 - 4 * pairs), generator=generator)
-    told = torch.stack([keys, values], 2).flatten(1)
-    questions = torch.stack([keys.gather(1, asked), values.gather(1, asked)], 2).flatten(1)
-    mask = torch.zeros(rows, length, dtype=torch.bool)
-    mask[:, length - 2 * pairs + 1 :: 2] = True
-    return torch.cat([told, noise, questions], 1), mask
-
-
-def learn_to_recall(model: TEN, steps: int, goal: int = 128) -> tuple[int, float]:
-    """How long the rows became, and the share of right answers at the end."""
-    generator = torch.Generator().manual_seed(1)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3, betas=(0.9, 0.95), fused=True)
-    pairs, length, right = 2, 16, 0.0
-    for step in range(1, steps + 1):
-        ids, mask = recall_rows(1024 // length, pairs, length, generator)
-        loss = model(ids[:, :-1], ids[:, 1:], loss_mask=mask)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-        if step % 25 == 0:
-            ids, mask = recall_rows(32, pairs, length, generator)
-            found = model.evaluate(ids[:, :-1], ids[:, 1:], loss_mask=mask)
-            right = float(found.correct / found.count)
-            if right > 0.9 and length == goal:
-                break
-            if right > 0.9:
-                pairs, length = min(4, 2 * pairs), 2 * length
-    return length, right
-
-
-def test_learns_to_recall_over_a_hundred_tokens() -> None:
+def test_learns_to_recall_over_a_hundred_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four keys and their values, a hundred tokens of noise, then the keys again: chance is one in eight."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
+    recall = importlib.import_module("recall")
     torch.set_num_threads(1)
     settings: dict[str, Any] = {"width": 64, "layers": 2, "heads": 2, "states": 16, "ffn": 128, "context": 1024}
-    model: TEN = build_model("ten", "nano", vocab_size=KEYS + VALUES + NOISE, **settings)
-    length, right = learn_to_recall(model, steps=500)
-    assert length == 128
-    assert right > 0.9
+    model: TEN = build_model("ten", "nano", vocab_size=3 * 8, **settings)
+    goal = recall.Stage(pairs=4, length=128)
+    reached = recall.train(model, goal, steps=600, tokens=1024, lr=5e-3, seed=0, kinds=8)
+    assert [stage["length"] for stage in reached] == [16, 32, 64, 128]
+    assert recall.accuracy(model, recall.Rows(9, 8), 64, goal) > 0.9

@@ -58,7 +58,7 @@ def compare_reports(before: Report, after: Report) -> Comparison:
     outcomes = [_outcome(fix, before, after) for fix in before.fixes]
     followed = [outcome for outcome in outcomes if outcome.gone] or outcomes[:1]
     measured, by_tokens = _measured(before, after)
-    predicted = min(speedup(before.step_ms, sum(o.predicted_ms for o in followed)), 100.0)
+    predicted = speedup(before.step_ms, sum(o.predicted_ms for o in followed))
     share = (measured - 1) / (predicted - 1) if predicted > 1 else None
     known = {fix.rule for fix in before.fixes}
     return Comparison(

@@ -27,6 +27,7 @@ PHASES = (
     "logging",
     "python",  # everything else that the main thread did
 )
+MOST = 100.0  # times faster; more is promised to nobody
 COMPUTE = ("forward", "backward", "optimizer")
 
 
@@ -129,6 +130,6 @@ def phases_from(milliseconds: dict[str, float], sites: Iterable[tuple[str, Site]
 
 
 def speedup(step_ms: float, saves_ms: float) -> float:
-    """How many times faster a step is without these milliseconds: Amdahl's law."""
-    left = step_ms - min(saves_ms, step_ms)
-    return step_ms / left if left > 0 else float("inf")
+    """How many times faster a step is without these milliseconds: Amdahl's law, and no step is free."""
+    left = max(step_ms - saves_ms, step_ms / MOST)
+    return step_ms / left if left > 0 else 1.0

@@ -121,33 +121,37 @@ def _some(names: list[str]) -> str:
 
 
 def evaluation_stalls(evidence: Evidence) -> Fix | None:
-    taken = stalled(evidence, "evaluation")
-    if evidence.steps < STALL_STEPS or not matters(evidence, taken, EVALUATION):
-        return None
-    return Fix(
-        rule="evaluation_stalls",
-        title="Evaluation holds training up",
-        evidence=_stalls(evidence, "evaluation", taken),
-        advice="evaluate a quarter as often, or on a quarter of the batches\n"
-        "headrace train: --eval-every, --eval-batches",
-        phase="evaluation",
-        site=_stall_site(evidence, "evaluation"),
-        saves_ms=LESS_OFTEN * taken,
+    return _stall(
+        evidence,
+        "evaluation",
+        EVALUATION,
+        "Evaluation holds training up",
+        "evaluate a quarter as often, or on a quarter of the batches\nheadrace train: --eval-every, --eval-batches",
     )
 
 
 def checkpoint_stalls(evidence: Evidence) -> Fix | None:
-    taken = stalled(evidence, "checkpoint")
-    if evidence.steps < STALL_STEPS or not matters(evidence, taken, CHECKPOINT):
+    return _stall(
+        evidence,
+        "checkpoint",
+        CHECKPOINT,
+        "Writing checkpoints holds training up",
+        "write checkpoints less often, or in the background\n"
+        "torch.distributed.checkpoint.async_save; headrace train does so, see --checkpoint-every",
+    )
+
+
+def _stall(evidence: Evidence, phase: str, threshold: float, title: str, advice: str) -> Fix | None:
+    taken = stalled(evidence, phase)
+    if evidence.steps < STALL_STEPS or not matters(evidence, taken, threshold):
         return None
     return Fix(
-        rule="checkpoint_stalls",
-        title="Writing checkpoints holds training up",
-        evidence=_stalls(evidence, "checkpoint", taken),
-        advice="write checkpoints less often, or in the background\n"
-        "torch.distributed.checkpoint.async_save; headrace train does so, see --checkpoint-every",
-        phase="checkpoint",
-        site=_stall_site(evidence, "checkpoint"),
+        rule=f"{phase}_stalls",
+        title=title,
+        evidence=_stalls(evidence, phase, taken),
+        advice=advice,
+        phase=phase,
+        site=_stall_site(evidence, phase),
         saves_ms=LESS_OFTEN * taken,
     )
 

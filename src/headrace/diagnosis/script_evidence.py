@@ -14,6 +14,7 @@ from headrace.diagnosis.script_sites import (
     hooked_sites,
     merged,
     sampled_sites,
+    samples_of,
     site_at,
     site_of,
 )
@@ -67,7 +68,7 @@ def phases_of(main: Process, fold: dict[str, Any]) -> list[Phase]:
     """Batches that plain Python makes, as the sampler saw it, are moved to the wait for data."""
     steps = fold["steps"]
     ms = {name: max(0.0, fold["phases"].get(name, 0.0) * 1e3 / steps) for name in PHASES}
-    lines = (main["samples"] or {}).get("lines", [])
+    lines = samples_of(main)
     sampled = sampled_sites(lines, ms)
     batches = ms["python"] * batch_share(lines)
     ms["python"] -= batches
@@ -90,14 +91,14 @@ def worker_rows(family: Family) -> list[Row]:
 def tokenizing(rows: list[Row], steps: int, in_worker: bool = False) -> list[Tokenizing]:
     return [
         Tokenizing(
-            library=row[1].partition(":")[0],
+            library=row.what.partition(":")[0],
             site=site_of(row, steps),
-            texts_per_call=row[8] / row[6],
-            ms_per_text=row[7] * 1e3 / max(row[8], 1.0),
+            texts_per_call=row.amount / row.calls,
+            ms_per_text=row.seconds * 1e3 / max(row.amount, 1.0),
             in_worker=in_worker,
         )
         for row in merged(rows)
-        if row[0] == "tokenization"
+        if row.phase == "tokenization"
     ]
 
 
@@ -105,12 +106,12 @@ def copies(fold: dict[str, Any]) -> list[Copies]:
     return [
         Copies(
             site=site_of(row, fold["steps"]),
-            blocking="not blocking" not in row[1],
-            pinned="not pinned" not in row[1],
-            bytes=row[8] / fold["steps"],
+            blocking="not blocking" not in row.what,
+            pinned="not pinned" not in row.what,
+            bytes=row.amount / fold["steps"],
         )
         for row in merged(fold["sites"])
-        if row[0] == "host_to_device"
+        if row.phase == "host_to_device"
     ]
 
 
@@ -159,15 +160,15 @@ def files_opened(
     main: Process, fold: dict[str, Any], workers: list[Row]
 ) -> tuple[float | None, float | None, Site | None]:
     """Files per step, bytes per file, and the line that opens most of them with all the time that it takes."""
-    here = [row for row in merged(fold["sites"]) if row[1] == "open"]
-    there = [row for row in workers if row[1] == "open"]
-    count = sum(row[6] for row in here) / fold["steps"] + sum(row[6] for row in there) / steps_of(main)
+    here = [row for row in merged(fold["sites"]) if row.what == "open"]
+    there = [row for row in workers if row.what == "open"]
+    count = sum(row.calls for row in here) / fold["steps"] + sum(row.calls for row in there) / steps_of(main)
     if not count:
         return 0.0, None, None
-    size = sum(row[8] for row in (*here, *there)) / sum(row[6] for row in (*here, *there))
+    size = sum(row.amount for row in (*here, *there)) / sum(row.calls for row in (*here, *there))
     rows, steps = (here, fold["steps"]) if here else (there, steps_of(main))
-    site = site_of(max(rows, key=lambda row: row[6]), steps)
-    inside = [line for _, line in sampled_sites((main["samples"] or {}).get("lines", []), _per_step(fold))]
+    site = site_of(max(rows, key=lambda row: row.calls), steps)
+    inside = [line for _, line in sampled_sites(samples_of(main), _per_step(fold))]
     same = [one.ms for one in inside if (one.file, one.line) == (site.file, site.line)]
     site.ms = max([site.ms, *same])
     return count, size, site

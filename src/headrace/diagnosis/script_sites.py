@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from headrace.diagnosis.report import Site
 
@@ -12,13 +12,35 @@ SAMPLED = ("python", "data_wait", "logging", "evaluation")  # phases whose lines
 LEAST = 0.01  # of a phase; lines below it are left out
 MOST = 12  # lines of a phase
 
-# phase, what, file, line, function, through, calls, seconds, amount
-Row = list[Any]
+
+class Row(NamedTuple):
+    """What the hooks counted at a line, as a probe writes it."""
+
+    phase: str
+    what: str
+    file: str
+    line: int
+    function: str
+    through: str
+    calls: float
+    seconds: float
+    amount: float  # texts, or bytes
+
+
+class Sampled(NamedTuple):
+    """What the sampler saw at a line, as a probe writes it."""
+
+    phase: str
+    file: str
+    line: int
+    function: str
+    batches: bool  # in a function that makes batches
+    seen: int
 
 
 def site_of(row: Row, steps: int) -> Site:
-    _, what, file, line, function, through, calls, seconds, _ = row
-    return make_site(file, line, function, through, what=what, calls=calls / steps, ms=seconds * 1e3 / steps)
+    calls, ms = row.calls / steps, row.seconds * 1e3 / steps
+    return make_site(row.file, row.line, row.function, row.through, what=row.what, calls=calls, ms=ms)
 
 
 def make_site(file: str, line: int, function: str, through: str = "", **values: Any) -> Site:
@@ -34,35 +56,44 @@ def site_at(place: list[Any] | None, **values: Any) -> Site | None:
     return make_site(*place, **values) if place and (place[0] or place[3]) else None
 
 
-def merged(rows: Iterable[Row]) -> list[Row]:
+def merged(rows: Iterable[Sequence[Any]]) -> list[Row]:
     """One row per line and call."""
-    by_key: dict[tuple[Any, ...], list[float]] = {}
-    for row in rows:
-        values = by_key.setdefault(tuple(row[:6]), [0.0, 0.0, 0.0])
-        for index in range(3):
-            values[index] += row[6 + index]
-    return [[*key, *values] for key, values in by_key.items()]
+    by_key: dict[tuple[Any, ...], Row] = {}
+    for row in (Row(*one) for one in rows):
+        key = row[:6]
+        before = by_key.get(key)
+        by_key[key] = row if before is None else _sum(before, row)
+    return list(by_key.values())
+
+
+def _sum(a: Row, b: Row) -> Row:
+    return a._replace(calls=a.calls + b.calls, seconds=a.seconds + b.seconds, amount=a.amount + b.amount)
 
 
 def hooked_sites(rows: Iterable[Row], steps: int) -> list[tuple[str, Site]]:
-    return [(row[0], site_of(row, steps)) for row in rows if row[2] or row[5]]
+    return [(row.phase, site_of(row, steps)) for row in rows if row.file or row.through]
 
 
-def batch_share(lines: list[list[Any]]) -> float:
+def samples_of(process: dict[str, Any]) -> list[Sampled]:
+    """None where the sampler did not run."""
+    return [Sampled(*line) for line in (process["samples"] or {}).get("lines", [])]
+
+
+def batch_share(lines: list[Sampled]) -> float:
     """Of the samples in plain Python: those in functions that make batches."""
-    python = [line for line in lines if line[0] == "python"]
-    total = sum(line[5] for line in python)
-    return sum(line[5] for line in python if line[4]) / total if total else 0.0
+    python = [line for line in lines if line.phase == "python"]
+    total = sum(line.seen for line in python)
+    return sum(line.seen for line in python if line.batches) / total if total else 0.0
 
 
-def sampled_sites(lines: list[list[Any]], milliseconds: dict[str, float]) -> list[tuple[str, Site]]:
+def sampled_sites(lines: list[Sampled], milliseconds: dict[str, float]) -> list[tuple[str, Site]]:
     """Lines by their share of the samples of a phase; `milliseconds` are those before batches are moved."""
     found = []
     for phase in SAMPLED:
-        samples = [line for line in lines if line[0] == phase]
-        total = sum(line[5] for line in samples)
-        for _, file, line, function, batches, count in sorted(samples, key=lambda entry: -entry[5])[:MOST]:
-            if count >= LEAST * total:
-                site = make_site(file, line, function, ms=milliseconds.get(phase, 0.0) * count / total)
-                found.append(("data_wait" if batches else phase, site))
+        samples = [line for line in lines if line.phase == phase]
+        total = sum(line.seen for line in samples)
+        for line in sorted(samples, key=lambda line: -line.seen)[:MOST]:
+            if line.seen >= LEAST * total:
+                ms = milliseconds.get(phase, 0.0) * line.seen / total
+                found.append(("data_wait" if line.batches else phase, make_site(*line[1:4], ms=ms)))
     return found

@@ -28,6 +28,7 @@ FAKE_LIMITS = [
     "There was no GPU, so values on the device are invented (numbers are 1, bools False): branches on them may differ.",
     "Backward was not run and nothing compiled: syncs in backward, gradient hooks and compiled code are not seen.",
     "Processes that the script starts are not looked into. How long a sync takes only a GPU can tell.",
+    "Trainers that save within these steps may leave a folder without weights: give the script an output of its own.",
 ]
 GPU_LIMITS = [
     "torch.cuda.set_sync_debug_mode does not see every sync: not in torch.distributed, torch.sparse or synchronize().",

@@ -17,6 +17,7 @@ from dataset import EOS, random_documents, write_dataset
 from headrace import Loader, Mixture, TokenStore
 from headrace.errors import UsageError
 from headrace.loading import Sampler
+from headrace.loading.feed import Feed
 
 
 @pytest.fixture
@@ -217,6 +218,17 @@ def test_a_damaged_shard_reaches_the_caller(web: Path) -> None:
     (web / "shard-00003.bin").unlink()
     with pytest.raises(Exception, match=r"shard-00003.bin is missing"):
         take(loader, 100)
+
+
+def test_going_elsewhere_keeps_no_old_buffers(web: Path) -> None:
+    loader = Loader(web, **options())
+    state = loader.state_dict()
+    for _ in range(3):
+        next(loader)
+        loader.load_state_dict(state)
+    gc.collect()
+    assert sum(isinstance(thing, Feed) for thing in gc.get_objects()) == 0
+    loader.close()
 
 
 def test_a_dropped_loader_leaves_no_thread(web: Path) -> None:

@@ -86,6 +86,7 @@ class Loader:
         self._step, self._held, self._lent = 0, 1, None
         self._waits = Waits(events, tokens=self.local_batch_size * seq_len)
         self._feed: Feed | LiveFeed | None = None
+        self._release: weakref.finalize[..., Loader] | None = None
 
     _lent: Batch | None
 
@@ -160,9 +161,9 @@ class Loader:
         found = self._data.gather(step, self._share(), tokens, with_boundaries=self.documents)
         return Batch(tokens, step, found)
 
-    def progress(self) -> list[Progress]:
-        """Samples and epochs of each dataset so far."""
-        return self._data.progress(self._step)
+    def progress(self, step: int | None = None) -> list[Progress]:
+        """Samples and epochs of each dataset so far, or after so many batches."""
+        return self._data.progress(self._step if step is None else step)
 
     def wait_statistics(self) -> WaitStatistics:
         """How long batches were waited for; the first of a run includes starting the thread."""
@@ -214,7 +215,7 @@ class Loader:
     def __getstate__(self) -> dict[str, Any]:
         """Goes to another process as it stands, without the thread, its buffers and the event log."""
         waits = Waits(None, tokens=self.local_batch_size * self.seq_len)
-        return {**self.__dict__, "_feed": None, "_lent": None, "_waits": waits}
+        return {**self.__dict__, "_feed": None, "_release": None, "_lent": None, "_waits": waits}
 
     def _share(self) -> slice:
         part = self.local_batch_size
@@ -227,13 +228,13 @@ class Loader:
             for _ in range(self.prefetch + self._held + 1)
         ]
         feed = self._data.start(self._step, self._share(), buffers, with_boundaries=self.documents)
-        weakref.finalize(self, feed.stop)
+        self._release = weakref.finalize(self, feed.stop)
         return feed
 
     def _stop(self) -> None:
-        if self._feed is not None:
-            self._feed.stop()
-        self._feed = self._lent = None
+        if self._release is not None:
+            self._release()  # stops the feed; one that is only left behind would keep its buffers as long as the Loader
+        self._feed = self._lent = self._release = None
 
 
 def _check_sizes(**sizes: int) -> None:

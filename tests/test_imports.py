@@ -9,7 +9,19 @@ import pytest
 
 import headrace
 
-HEAVY = {"torch", "pyarrow", "rich", "ray", "numpy", "huggingface_hub", "tokenizers", "sentencepiece", "tiktoken"}
+HEAVY = {
+    "torch",
+    "pyarrow",
+    "rich",
+    "ray",
+    "numpy",
+    "huggingface_hub",
+    "tokenizers",
+    "sentencepiece",
+    "tiktoken",
+    "starlette",
+    "plotly",
+}
 
 RUN_HELP = """
 import runpy, sys
@@ -47,6 +59,7 @@ def test_public_names_are_frozen() -> None:
         "Loader",
         "Mixture",
         "PrepareConfig",
+        "Run",
         "TokenStore",
         "TrainConfig",
         "Trainer",

@@ -14,18 +14,19 @@ PACKAGE = Path(__file__).parents[1] / "src" / "headrace"
 LAYERS = [
     ["__init__", "__main__"],
     ["cli"],
+    ["demo"],
     ["dashboard"],
     ["diagnosis"],
     ["pipeline", "training"],
     ["loading", "models"],
     ["sources", "storage", "packing"],
     ["tokenizers"],  # below storage, because a dataset decodes with the tokenizer it carries
-    ["files", "telemetry"],
+    ["files", "telemetry", "pages", "locks"],
     ["errors", "documents", "version"],
 ]
 DEPTH = {part: depth for depth, line in enumerate(LAYERS) for part in line}
 
-TORCH_PARTS = {"models", "training", "diagnosis"}
+TORCH_PARTS = {"models", "training", "diagnosis", "demo"}
 TORCH_FILES = {"loading/device.py"} | {
     f"loading/adapters/{name}.py" for name in ("dataset", "layouts", "lightning", "trainer")
 }

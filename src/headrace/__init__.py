@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.sources import open_source
     from headrace.storage import TokenStore
     from headrace.tokenizers import check_parity, load_tokenizer
-    from headrace.training import TrainConfig, Trainer
+    from headrace.training import Run, TrainConfig, Trainer
 
 __all__ = [
     "HeadraceError",
@@ -27,6 +27,7 @@ __all__ = [
     "Loader",
     "Mixture",
     "PrepareConfig",
+    "Run",
     "TokenStore",
     "TrainConfig",
     "Trainer",
@@ -45,6 +46,7 @@ _HOMES = {
     "Loader": "headrace.loading",
     "Mixture": "headrace.loading",
     "PrepareConfig": "headrace.pipeline",
+    "Run": "headrace.training",
     "TokenStore": "headrace.storage",
     "TrainConfig": "headrace.training",
     "Trainer": "headrace.training",

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from conftest_cli import Done, Headrace, finish
+from conftest_events import a_run
 from conftest_pipeline import make_texts, write_jsonl
 from headrace import TokenStore
-from headrace.cli.original import translated
+from headrace.cli.original import newest_run, split_options, translated
+from headrace.telemetry import EventLog
 
 ROOT = Path(__file__).parents[2]
 Script = Callable[..., Done]
@@ -162,3 +166,61 @@ def test_train_slimpajama_on_data_of_ones_own(script: Script, tmp_path: Path) ->
     done = script(f"{line} --no-tensorboard --json")
     assert done.stderr.startswith("This is: headrace train --test --text tales.jsonl")
     assert json.loads(done.stdout)["tokens"] == 600  # longer than the context of nano, so --test takes another size
+
+
+# scripts/diagnose_cpu_bottleneck.py
+
+BOTTLENECK = "scripts/diagnose_cpu_bottleneck.py"
+
+
+def write_run(folder: Path, *, age: float) -> None:
+    log = EventLog(folder / "events.jsonl")
+    for event in a_run(50):
+        log.write_event(event)
+    log.close()
+    then = time.time() - age
+    os.utime(folder / "events.jsonl", (then, then))
+
+
+def test_options_before_the_script_are_ours_and_those_behind_it_are_its_own() -> None:
+    words = ["--html", "page.html", "--warm_up=2", "--json", "train.py", "--batch_size", "8", "--json"]
+    assert split_options(words) == (
+        ["--html", "page.html", "--warm-up", "2", "--json"],
+        ["train.py", "--batch_size", "8", "--json"],
+    )
+
+
+def test_the_bottleneck_of_a_script(script: Script, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import sys; print(sys.argv[1:]); sys.exit(3)\n")
+    done = script(f"{BOTTLENECK} --warmup 2 mine.py --batch_size 8", check=3)
+    assert done.stderr.startswith(
+        f"This is: headrace diagnose run --warmup 2 -- {sys.executable} mine.py --batch_size 8\n"
+    )
+
+
+def test_the_bottleneck_of_a_run(script: Script, tmp_path: Path) -> None:
+    write_run(tmp_path / "runs" / "mine", age=0)
+    done = script(f"{BOTTLENECK} --json runs/mine")
+    assert done.stderr == "This is: headrace diagnose training runs/mine --json\n"
+    assert json.loads(done.stdout)["kind"] == "training"
+
+
+def test_the_newest_run_where_nothing_is_named(script: Script, tmp_path: Path) -> None:
+    for name, age in (("a", 50), ("b", 10), ("c", 90)):
+        write_run(tmp_path / "runs" / name, age=age)
+    (tmp_path / "runs" / "empty").mkdir()
+    assert newest_run(Path("runs")) == Path("runs/b")
+    assert script(BOTTLENECK).stderr == "This is: headrace diagnose training runs/b\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "No script is named, and there is no run in runs/."),
+        (" gone.py --lr 1", "gone.py: there is no such script and no such run."),
+    ],
+)
+def test_no_script_and_no_run(script: Script, words: str, said: str) -> None:
+    done = script(BOTTLENECK + words, check=2)
+    assert done.stderr.startswith(f"error: {said}")
+    assert "python scripts/diagnose_cpu_bottleneck.py train.py ARGS" in done.stderr

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from headrace.diagnosis.script_processes import arrange, fold_of, read_family, timeline_of
+import pytest
+
+from headrace.diagnosis.script_processes import arrange, fold_of, outside_of_backward, read_family, timeline_of
 
 
 def fold(steps: int) -> dict[str, Any]:
@@ -31,6 +33,15 @@ def test_ranks_of_torchrun() -> None:
     one, zero = process(21, 20, first=1, rank="1"), process(22, 20, first=1, rank="0")
     family = arrange([process(20, 1), one, zero], [])
     assert (family.main, family.ranks) == (zero, [one])
+
+
+def test_the_rank_that_the_others_wait_for_is_reported() -> None:
+    zero, one = process(21, 20, first=1, late=4, rank="0"), process(22, 20, first=1, late=4, rank="1")
+    zero["steps"]["late"]["phases"] = {"data_wait": 0.02, "backward": 0.38}  # 0.4 s in all, most of it waiting
+    one["steps"]["late"]["phases"] = {"data_wait": 0.3, "backward": 0.1}
+    family = arrange([zero, one], [])
+    assert (family.main, family.ranks) == (one, [zero])
+    assert outside_of_backward(one) - outside_of_backward(zero) == pytest.approx(0.07)
 
 
 def test_without_a_step_there_is_no_main_process() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,10 +32,25 @@ def test_neighbours_become_their_mean() -> None:
     assert table.as_dict() == {"steps": [2, 4, 5], "loss": [1.5, 3.5, 5.0], "tokens": [20, 40, 50]}
 
 
-def test_the_newest_part_is_the_finest() -> None:
-    steps = filled(100, 16)["steps"]
-    gaps = [after - before for before, after in itertools.pairwise(steps)]
-    assert max(gaps[: len(gaps) // 2]) > gaps[-1]
+@pytest.mark.parametrize("count", [17, 32, 33, 100, 1000, 4097])
+def test_all_points_but_the_newest_stand_for_equally_many(count: int) -> None:
+    steps = filled(count, 16)["steps"]
+    assert 8 <= len(steps) <= 16
+    assert len({later - step for step, later in itertools.pairwise([0, *steps[:-1]])}) == 1
+
+
+def test_a_point_is_the_mean_of_what_it_stands_for() -> None:
+    found = filled(63, 8)
+    for first, last, loss in zip([0, *found["steps"]], found["steps"], found["loss"], strict=False):
+        assert loss == pytest.approx((first + 1 + last) / 2)
+
+
+def test_going_back_after_merging() -> None:
+    found = filled(64, 8)
+    found.drop_after(40)
+    found.add({"steps": 41, "loss": 9.0, "tokens": 410})
+    assert found["steps"] == [8, 16, 24, 32, 40, 41]
+    assert found["loss"][-1] == 9.0
 
 
 def test_a_mean_leaves_out_what_is_missing() -> None:

@@ -22,7 +22,7 @@ def compare(before: Path, after: Path, as_json: bool) -> None:
     headrace diagnose run --json -- python train.py > after.json
     headrace diagnose compare before.json after.json
     """
-    from headrace.diagnosis.compare import compare_reports, plain_comparison
+    from headrace.diagnosis.compare import compare_reports, rich_comparison
     from headrace.diagnosis.report import load_report
     from headrace.diagnosis.tree import PIPE_WIDTH
 
@@ -32,4 +32,4 @@ def compare(before: Path, after: Path, as_json: bool) -> None:
         return
     console = out_console()
     width = console.width if console.is_terminal else PIPE_WIDTH
-    console.print(plain_comparison(found, width), markup=False, soft_wrap=True)
+    console.print(rich_comparison(found, width), soft_wrap=True)

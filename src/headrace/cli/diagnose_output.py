@@ -1,4 +1,4 @@
-"""One way to give out a report: the tree on stdout, `--json` on stdout, `--html FILE`."""
+"""One way to give out a report: the tree or `--json` on stdout, `--html FILE`."""
 
 from __future__ import annotations
 

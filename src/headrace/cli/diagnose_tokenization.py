@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.diagnose_output import output_options, show
-from headrace.cli.output import amount, err_console, facts, out_console
+from headrace.cli.measuring import measuring
+from headrace.cli.output import amount, out_console, plain_table, print_facts
 from headrace.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,41 +53,21 @@ def tokenization(source: str | None, dataset: str | None, as_json: bool, html: P
     if source and dataset:
         raise UsageError(f"SOURCE {source} and --dataset {dataset}: one corpus is measured at a time. Leave one out.")
     config = TokenizationConfig(source=source or dataset or "python-stdlib", **settings)
-    with _progress() as progress:
+    with measuring() as progress:
         report = diagnose_tokenization(config, progress)
     if not as_json:
         print_tables(report)
     show(report, as_json, html)
 
 
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """On a terminal one line that changes; elsewhere one line. No thread redraws it: it would be measured too."""
-    console = err_console()
-    if not console.is_terminal:
-        console.print("Measuring ...")
-        yield lambda text: None
-        return
-
-    def tell(text: str) -> None:
-        console.file.write(f"\r\x1b[2K{text} ..."[: console.width + 5])
-        console.file.flush()
-
-    try:
-        yield tell
-    finally:
-        console.file.write("\r\x1b[2K")
-        console.file.flush()
-
-
 def print_tables(report: Report) -> None:
     console, found = out_console(), report.facts
-    console.print(facts(list(_summary(found))))
+    print_facts(console, list(_summary(found)))
     for table in (engine_table(found), length_table(found), document_table(found)):
         console.print()
         console.print(table)
     for note in found["notes"]:
-        console.print(note, style="dim", markup=False)
+        console.print(note, style="label", markup=False)
     console.print()
 
 
@@ -122,13 +102,13 @@ def engine_table(found: dict[str, Any]) -> Table:
     """Rates are those of batches of the corpus's documents."""
     from rich.text import Text
 
-    table = _table("engine", "MB/s a core", "tokens/s a core", "load", "ids")
+    table = plain_table("engine", "MB/s a core", "tokens/s a core", "load", "ids")
     for row in found["engines"]:
         if row["exact"] is None:
-            table.add_row(row["engine"], "-", "-", "-", Text(row["unsupported"], style="dim"))
+            table.add_row(row["engine"], "-", "-", "-", Text(row["unsupported"], style="label"))
             continue
         ids = "reference" if row["reference"] else "exact" if row["exact"] else f"differ on {row['mismatch']}"
-        style = "" if row["exact"] else "red"
+        style = "" if row["exact"] else "bad"
         rates = f"{row['mb_per_s_core']:.1f}", f"{row['tokens_per_s_core']:,.0f}", f"{row['load_seconds']:.2f} s"
         table.add_row(row["engine"], *rates, Text(ids, style=style))
     table.columns[-1].justify = "left"
@@ -141,7 +121,7 @@ def length_table(found: dict[str, Any]) -> Table:
 
     rows = found["timings"]
     ways = list(dict.fromkeys(row["way"] for row in rows))
-    table = _table("ms a text", "text", *(HEADS.get(way, way.replace(" threads", "\nthreads")) for way in ways))
+    table = plain_table("ms a text", "text", *(HEADS.get(way, way.replace(" threads", "\nthreads")) for way in ways))
     table.columns[1].justify = "left"
     engines = [name for name in dict.fromkeys(row["engine"] for row in rows) if name != "memory map"]
     lengths = list(dict.fromkeys(row["length"] for row in rows))
@@ -163,7 +143,7 @@ def document_table(found: dict[str, Any]) -> Table:
 
     rates = list(dict.fromkeys(row["tokens_per_second"] for row in found["shares"]))
     epoch = "an epoch" if found["epochs"] == 1 else f"{found['epochs']:g} epochs"
-    table = _table("documents", "", "tokens/s", epoch, *(f"step at\n{amount(rate)}/s" for rate in rates))
+    table = plain_table("documents", "", "tokens/s", epoch, *(f"step at\n{amount(rate)}/s" for rate in rates))
     table.columns[1].justify = "left"
     shares = {(row["engine"], row["way"], row["tokens_per_second"]): row["share"] for row in found["shares"]}
     for row in found["documents"]:
@@ -177,14 +157,3 @@ def document_table(found: dict[str, Any]) -> Table:
 def milliseconds(value: float) -> str:
     """Three figures, down to microseconds."""
     return f"{value:,.0f}" if value >= 99.5 else f"{value:#.3g}" if value >= 0.01 else f"{value:.4f}"
-
-
-def _table(*columns: str) -> Table:
-    """Without lines between columns, so that six of them fit into 80."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0, 0, 1))
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=number < 2, overflow="fold")
-    return table

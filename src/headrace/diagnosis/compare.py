@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from headrace.diagnosis.report import PHASES, Fix, Report, speedup
-from headrace.diagnosis.tree import PIPE_WIDTH, clean
+from headrace.diagnosis.tree import PIPE_WIDTH, Line, clean, style_of
 from headrace.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 CAME_TRUE = 0.70  # of the predicted gain
 SAME_STEP = 0.05  # by which the tokens of two steps may differ
+CHANGED_MS = 0.005  # less is 0.00
 FASTER, SLOWER = 1.03, 0.97  # between them nothing changed that two runs of the same would not show
 
 
@@ -130,32 +136,48 @@ def _verdict(measured: float, predicted: float, share: float | None, followed: l
 
 
 def plain_comparison(found: Comparison, width: int = PIPE_WIDTH) -> str:
-    return "\n".join(part for line in _lines(found) for part in _wrapped(line, width))
+    return "\n".join("".join(text for text, _ in line) for line in comparison_lines(found, width))
 
 
-def _wrapped(line: str, width: int) -> list[str]:
-    """The table stays as it is: its columns are narrow."""
-    return [line] if line[:1] in ("", "├", "└") else textwrap.wrap(line, width, subsequent_indent="  ")
+def rich_comparison(found: Comparison, width: int = PIPE_WIDTH) -> Text:
+    from rich.text import Text
+
+    return Text("\n").join(Text.assemble(*line) for line in comparison_lines(found, width))
 
 
-def _lines(found: Comparison) -> list[str]:
-    lines = [
-        f"Step {found.step_before_ms:,.4g} ms → {found.step_after_ms:,.4g} ms   {found.measured:.2f}x",
-        *_phase_lines(found.phases),
-        "",
-        found.verdict,
-    ]
+def comparison_lines(found: Comparison, width: int) -> Iterator[Line]:
+    step = f"Step {found.step_before_ms:,.4g} ms → {found.step_after_ms:,.4g} ms   {found.measured:.2f}x"
+    yield [(step, "title")]
+    yield from _phase_lines(found.phases)
+    yield []
+    yield from _wrapped(found.verdict, width, _verdict_style(found))
     if found.by_tokens:
-        lines.append("Compared by tokens/s, because their steps have different numbers of tokens.")
+        yield from _wrapped("Compared by tokens/s, because their steps have different numbers of tokens.", width)
     if found.fixes:
-        lines += ["", "What was advised"]
+        yield []
+        yield [("What was advised", "title")]
     for outcome in found.fixes:
-        place = f"{outcome.place} " if outcome.place else ""
-        state = "gone" if outcome.gone else "still there"
-        gain = f", {outcome.predicted:.2f}x predicted" if outcome.predicted > 1 else ""
-        lines.append(clean(f"{place}{outcome.title}: {state}{gain}{_saved(outcome)}"))
-    lines += [clean(f"New: {title}") for title in found.new]
-    return lines
+        yield from _wrapped(_words(outcome), width, "good" if outcome.gone else "")
+    for title in found.new:
+        yield from _wrapped(clean(f"New: {title}"), width, "bad")
+
+
+def _wrapped(text: str, width: int, style: str = "") -> Iterator[Line]:
+    for part in textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False):
+        yield [(part, style)]
+
+
+def _verdict_style(found: Comparison) -> str:
+    if found.measured < SLOWER:
+        return "failed"
+    return "done" if found.measured > FASTER else "title"
+
+
+def _words(outcome: Outcome) -> str:
+    place = f"{outcome.place} " if outcome.place else ""
+    state = "gone" if outcome.gone else "still there"
+    gain = f", {outcome.predicted:.2f}x predicted" if outcome.predicted > 1 else ""
+    return clean(f"{place}{outcome.title}: {state}{gain}{_saved(outcome)}")
 
 
 def _saved(outcome: Outcome) -> str:
@@ -164,14 +186,17 @@ def _saved(outcome: Outcome) -> str:
     return f" ({outcome.saved_ms:,.3g} of {outcome.predicted_ms:,.3g} ms saved in its phase)"
 
 
-def _phase_lines(phases: list[PhaseChange]) -> list[str]:
+def _phase_lines(phases: list[PhaseChange]) -> Iterator[Line]:
+    """A table that is narrow enough for any terminal."""
     names = [phase.name.replace("_", " ") for phase in phases]
     wide = max(map(len, names), default=0)
-    lines = []
     for at, (phase, name) in enumerate(zip(phases, names, strict=True)):
-        branch = "└─" if at == len(phases) - 1 else "├─"
+        branch = "└─ " if at == len(phases) - 1 else "├─ "
         change = phase.after_ms - phase.before_ms
-        lines.append(
-            f"{branch} {name:{wide}} {phase.before_ms:>10,.2f} → {phase.after_ms:>10,.2f} ms {change:>+11,.2f}"
-        )
-    return lines
+        times = f" {phase.before_ms:>10,.2f} → {phase.after_ms:>10,.2f} ms "
+        yield [(branch, "label"), (f"{name:{wide}}", style_of(phase.name)), (times, ""), _change(change)]
+
+
+def _change(milliseconds: float) -> tuple[str, str]:
+    style = "good" if milliseconds < -CHANGED_MS else "bad" if milliseconds > CHANGED_MS else ""
+    return f"{milliseconds:>+11,.2f}", style

@@ -65,6 +65,7 @@ class Evidence(msgspec.Struct, kw_only=True):
     cpu: float | None = None  # share of all cores
     gpu: float | None = None
     threads: int | None = None  # that torch computes with
+    framework: str = ""  # transformers or lightning, if the loop is theirs
     busy: float | None = None  # cores kept busy by other processes
     tokenizing: list[Tokenizing] = []
     copies: list[Copies] = []

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from headrace.diagnosis.report import PHASES
+from headrace.pages.axes import plain
+from headrace.pages.charts import stacked
+from headrace.pages.text import is_number, percent, text
 
-WIDE, HIGH = 1000, 100  # of a drawing, which is stretched to its place
 DEEPEST = 48  # frames of a stack
 NARROWEST = 0.002  # of all samples; what is narrower cannot be seen
 ROW = 20  # pixels
-
-
-def text(value: object) -> str:
-    """Anything as text of a page, which it cannot leave."""
-    return escape(str(value).encode("utf-8", "replace").decode(), quote=True)
 
 
 def timeline(facts: Any) -> str:
@@ -27,15 +23,12 @@ def timeline(facts: Any) -> str:
         return ""
     steps, phases = found
     totals = [sum(values[at] for values in phases.values()) for at in range(len(steps))]
-    most = max(totals)
     shares = {name: [v / t if t else 0.0 for v, t in zip(vs, totals, strict=True)] for name, vs in phases.items()}
-    heights = {name: [value / most for value in values] for name, values in phases.items()}
     return (
-        "<section><h2>Over the steps</h2>"
-        + _drawing("Shares of a step", "100%", shares, steps)
-        + _drawing("Time of a step", f"{most:,.0f} ms" if most >= 10 else f"{most:.2f} ms", heights, steps)
-        + _legend(phases)
-        + "</section>"
+        '<section><h2>Over the steps</h2><div class="pair">'
+        + stacked(steps, shares, title="Shares of a step", form=percent, top=1.0)
+        + stacked(steps, phases, title="Time of a step", form=lambda ms: f"{plain(ms)} ms")
+        + "</div></section>"
     )
 
 
@@ -44,41 +37,13 @@ def _timeline(facts: Any) -> tuple[list[Any], dict[str, list[float]]] | None:
     if not isinstance(facts, Mapping) or not isinstance(facts.get("phases"), Mapping):
         return None
     steps = list(facts.get("steps") or [])
+    if not all(map(is_number, steps)):
+        return None
     phases = {name: list(facts["phases"][name]) for name in PHASES if name in facts["phases"]}
     numbers = all(isinstance(value, (int, float)) and value >= 0 for values in phases.values() for value in values)
     if len(steps) < 2 or not phases or not numbers or any(len(values) != len(steps) for values in phases.values()):
         return None
     return (steps, phases) if any(map(any, phases.values())) else None
-
-
-def _drawing(title: str, top: str, heights: Mapping[str, Sequence[float]], steps: Sequence[Any]) -> str:
-    areas, floor = [], [0.0] * len(steps)
-    for name, values in heights.items():
-        roof = [low + value for low, value in zip(floor, values, strict=True)]
-        areas.append(f'<path class="{name}" d="{_area(floor, roof)}"><title>{text(_label(name))}</title></path>')
-        floor = roof
-    return (
-        f'<figure><figcaption>{text(title)} <span class="dim">(top: {text(top)})</span></figcaption>'
-        f'<svg viewBox="0 0 {WIDE} {HIGH}" preserveAspectRatio="none" role="img" aria-label="{text(title)}">'
-        f'{"".join(areas)}</svg><div class="axis"><span>step {text(steps[0])}</span>'
-        f"<span>step {text(steps[-1])}</span></div></figure>"
-    )
-
-
-def _area(floor: Sequence[float], roof: Sequence[float]) -> str:
-    xs = [WIDE * at / (len(roof) - 1) for at in range(len(roof))]
-    there = [f"{x:.1f},{HIGH * (1 - y):.2f}" for x, y in zip(xs, roof, strict=True)]
-    back = [f"{x:.1f},{HIGH * (1 - y):.2f}" for x, y in zip(reversed(xs), reversed(floor), strict=True)]
-    return f"M{' L'.join(there + back)} Z"
-
-
-def _legend(names: Mapping[str, Any]) -> str:
-    entries = (f'<span><i class="{name}"></i>{text(_label(name))}</span>' for name in names)
-    return f'<p class="legend">{"".join(entries)}</p>'
-
-
-def _label(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def flame(facts: Any) -> str:

@@ -96,6 +96,11 @@ class Report(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
         return plain_tree(self)
 
+    def _repr_html_(self) -> str:
+        from headrace.diagnosis.report_html import report_html
+
+        return report_html(self)
+
     def save(self, path: Path) -> None:
         write_atomically(path, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
 

@@ -10,6 +10,7 @@ from headrace.diagnosis import rules_device, rules_input, rules_training
 from headrace.diagnosis.evidence import Evidence
 from headrace.diagnosis.report import COMPUTE, PHASES, Fix, speedup
 from headrace.diagnosis.rules_base import Rule, matters, milliseconds, percent
+from headrace.diagnosis.rules_settings import with_setting
 from headrace.diagnosis.rules_training import stalled
 
 TABLE: tuple[Rule, ...] = (*rules_input.RULES, *rules_device.RULES, *rules_training.RULES)
@@ -46,6 +47,7 @@ def judge(evidence: Evidence) -> list[Fix]:
         if fix is None or (rule.rest and any(other.phase == fix.phase for _, other in found)):
             continue
         if _claim(evidence, fix, left):
+            fix.advice = with_setting(evidence, fix)
             found.append((rule, fix))
     return [fix for _, fix in sorted(found, key=lambda entry: (not entry[0].first, -entry[1].saves_ms))]
 

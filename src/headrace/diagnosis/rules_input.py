@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from headrace.diagnosis.evidence import Evidence, Loading, Tokenizing
-from headrace.diagnosis.report import Fix
+from headrace.diagnosis.report import Fix, Site
 from headrace.diagnosis.rules_base import (
     Rule,
     cost,
@@ -15,6 +15,7 @@ from headrace.diagnosis.rules_base import (
     milliseconds,
     number,
     percent,
+    phase_of,
     plural,
 )
 
@@ -23,6 +24,7 @@ TEXTS_PER_CALL = 2.0  # fewer is one by one
 SMALL_FILE = 256 * 1024  # bytes; a disk reads this much in the time that it takes to open a file
 FILES_PER_STEP = 4.0
 WAITING = 0.10  # of a step, for data
+MAKER = 0.30  # of the wait for data: a function that takes as much is where it comes from
 WORKERS_PER_CORE = 2.0
 PADDING = 0.20  # of the tokens; sorted batches of documents have less
 
@@ -126,7 +128,7 @@ def too_few_workers(evidence: Evidence) -> Fix | None:
         rule="too_few_workers",
         title="The DataLoader has too few workers to keep up",
         evidence=f"{plural(loading.workers, 'worker')}, {plural(loading.cores, 'core')}; waits for data "
-        f"{cost(evidence, waited)}",
+        f"{cost(evidence, waited)}{_inside(evidence)}",
         advice=f"let workers load while the model computes\n"
         f"DataLoader(..., num_workers={wanted}, persistent_workers=True)",
         phase="data_wait",
@@ -148,19 +150,40 @@ def _step_with(evidence: Evidence, loading: Loading, waited: float, workers: int
     return max(evidence.step_ms - waited, work / workers)
 
 
+def _inside(evidence: Evidence) -> str:
+    """; most of it at data.py:41 in __getitem__"""
+    line, _ = maker_of_batches(evidence)
+    return f"; most of it at {line.place} in {line.function}" if line else ""
+
+
+def maker_of_batches(evidence: Evidence) -> tuple[Site | None, float]:
+    """The dearest line of the dearest function that samples found at work on a batch, and what that function takes."""
+    by_function: dict[tuple[str, str], list[Site]] = {}
+    for site in phase_of(evidence, "data_wait").sites:
+        if not site.what:  # by hooks: the line that waits, not the one that works
+            by_function.setdefault((site.file, site.function), []).append(site)
+    lines = max(by_function.values(), key=lambda sites: sum(site.ms for site in sites), default=[])
+    taken = sum(site.ms for site in lines)
+    if taken < MAKER * milliseconds(evidence, "data_wait"):
+        return None, 0.0
+    return dearest(lines), taken
+
+
 def waiting_for_data(evidence: Evidence) -> Fix | None:
     """The last of the rules about input: nothing above says why."""
     waited = milliseconds(evidence, "data_wait")
     if not matters(evidence, waited, WAITING):
         return None
+    line, taken = maker_of_batches(evidence)
+    within = f"; {line.function} takes {number(taken)} ms, {number(line.ms)} of them at this line" if line else ""
     return Fix(
         rule="waiting_for_data",
         title="The step waits for its data",
-        evidence=cost(evidence, waited),
+        evidence=cost(evidence, waited) + within,
         advice="make batches ahead, beside the computation\n"
         "headrace prepare TEXT --out DIR once, then headrace.Loader('DIR', ...) gives mapped tokens without waiting",
         phase="data_wait",
-        site=first_site(evidence, "data_wait") or dearest(entry.site for entry in evidence.loading),
+        site=line or first_site(evidence, "data_wait") or dearest(entry.site for entry in evidence.loading),
         saves_ms=waited,
     )
 

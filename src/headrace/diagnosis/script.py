@@ -15,7 +15,16 @@ from typing import IO, Any
 
 from headrace.diagnosis.gpu_use import GpuUse
 from headrace.diagnosis.report import PHASES, Report
-from headrace.diagnosis.script_processes import Family, Process, fold_of, label_of, read_family, steps_of, timeline_of
+from headrace.diagnosis.script_processes import (
+    Family,
+    Process,
+    fold_of,
+    label_of,
+    outside_of_backward,
+    read_family,
+    steps_of,
+    timeline_of,
+)
 from headrace.errors import UsageError
 
 INJECTED = Path(__file__).parent / "inject"
@@ -109,7 +118,7 @@ def _measured(command: Sequence[str], family: Family, main: Process, gpu: GpuUse
     return Report(
         kind="run",
         subject=shlex.join(command),
-        verdict=verdict(evidence),
+        verdict=verdict(evidence) + _whose(main, family),
         steps=evidence.steps,
         left_out=steps_of(main) - evidence.steps,
         step_ms=evidence.step_ms,
@@ -121,6 +130,15 @@ def _measured(command: Sequence[str], family: Family, main: Process, gpu: GpuUse
         missing=missing,
         facts=_facts(family, main, gpu),
     )
+
+
+def _whose(main: Process, family: Family) -> str:
+    """Phases are those of one rank, and it is not always the first."""
+    if not family.ranks or int(main["rank"] or 0) == 0:
+        return ""
+    first = min(family.ranks, key=lambda one: int(one["rank"]))
+    later = (outside_of_backward(main) - outside_of_backward(first)) * 1e3
+    return f" These are the phases of rank {main['rank']}, for which the others wait {later:,.0f} ms in every step."
 
 
 def _why_nothing(family: Family) -> str:
@@ -143,6 +161,8 @@ def _facts(family: Family, main: Process, gpu: GpuUse) -> dict[str, Any]:
         "cores": load.get("cores", []),
         "background_ms": {name: seconds * 1e3 for name, seconds in main["background"].items()},
         "losses": main["losses"],
+        "framework": main["framework"],
+        "compiling_seconds": main["steps"]["compiling"],
         "torch": main["torch"],
         "python": main["python"],
         "gpu_memory": main["gpu"],

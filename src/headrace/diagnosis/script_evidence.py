@@ -22,7 +22,9 @@ from headrace.diagnosis.script_sites import (
 LONG = 3.0  # times the median, and a step stalled
 STALLING = ("evaluation", "checkpoint", "logging", "data_wait")
 MOST_STALLS = 50
+READS_IN_A_ROW = 100  # in a step, by one line
 MOST_NAMES = 200
+Sited = list[tuple[str, Site]]  # with their phase
 LAUNCHED = (
     "the times of the GPU: forward and backward are the launching of its work, and waiting for it shows where the host "
     "reads a value"
@@ -46,6 +48,7 @@ def evidence_of(family: Family, gpu: float | None = None) -> Evidence:
         cpu=cpu_share(family, fold),
         gpu=gpu,
         threads=main["threads"],
+        framework=main["framework"],
         busy=busy_elsewhere(family),
         tokenizing=[*tokenizing(fold["sites"], fold["steps"]), *tokenizing(workers, steps_of(main), True)],
         copies=copies(fold),
@@ -74,8 +77,22 @@ def phases_of(main: Process, fold: dict[str, Any]) -> list[Phase]:
     ms["python"] -= batches
     ms["data_wait"] += batches
     hooked = hooked_sites(merged(fold["sites"]), steps)
+    move_reading(hooked, sampled, ms)
     known = {(phase, site.file, site.line) for phase, site in hooked if site.what != "open"}
     return phases_from(ms, [*hooked, *(entry for entry in sampled if _key(*entry) not in known)])
+
+
+def move_reading(hooked: Sited, sampled: Sited, ms: dict[str, float]) -> None:
+    """A line that reads a hundred values goes with them: the Python around each read is a part of it."""
+    python = {(site.file, site.line): site for phase, site in sampled if phase == "python"}
+    for phase, site in hooked:
+        if phase == "host_sync" and site.calls >= READS_IN_A_ROW and (site.file, site.line) in python:
+            around = python.pop((site.file, site.line))
+            moved = min(around.ms, ms["python"])
+            ms["python"] -= moved
+            ms["host_sync"] += moved
+            site.ms += moved
+            sampled.remove(("python", around))
 
 
 def _key(phase: str, site: Site) -> tuple[str, str, int]:

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 Process = dict[str, Any]  # as probe/dump.py writes it
 
 
+HELD_UP = 0.10  # of a step
+
+
 class Family(NamedTuple):
     main: Process | None  # the one whose steps are reported
     ranks: list[Process]  # others that step
@@ -29,10 +32,10 @@ def read_family(folder: Path) -> Family:
 
 def arrange(processes: list[Process], missing: list[str]) -> Family:
     stepping = sorted((one for one in processes if steps_of(one)), key=_first)
-    main = stepping[0] if stepping else None
-    ranks = [one for one in stepping[1:] if one["rank"] is not None]
+    main = slowest(stepping) if stepping else None
+    ranks = [one for one in stepping if one is not main and one["rank"] is not None]
     workers = [one for one in processes if main and one["parent"] == main["pid"] and not steps_of(one)]
-    known = {one["pid"] for one in (*stepping[:1], *ranks, *workers)}
+    known = {one["pid"] for one in (*([main] if main else []), *ranks, *workers)}
     others = [one for one in processes if one["pid"] not in known]
     said = [text for one in processes for text in one["missing"]]
     return Family(main, ranks, workers, others, list(dict.fromkeys([*missing, *said])))
@@ -40,6 +43,21 @@ def arrange(processes: list[Process], missing: list[str]) -> Family:
 
 def steps_of(process: Process) -> int:
     return int(process["steps"]["count"])
+
+
+def slowest(stepping: list[Process]) -> Process:
+    """Rank 0, unless it waits for another: ranks meet in the backward pass, and who comes last waits least there."""
+    first = stepping[0]
+    ranks = [one for one in stepping if one["rank"] is not None]
+    last = max(ranks, key=outside_of_backward, default=first)
+    step = fold_of(first)["seconds"] / fold_of(first)["steps"]
+    return last if outside_of_backward(last) - outside_of_backward(first) > HELD_UP * step else first
+
+
+def outside_of_backward(process: Process) -> float:
+    """Seconds of a step."""
+    fold = fold_of(process)
+    return float(fold["seconds"] - fold["phases"].get("backward", 0.0)) / int(fold["steps"])
 
 
 def _first(process: Process) -> tuple[int, int]:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from headrace.diagnosis.report import Site
 
-SAMPLED = ("python", "data_wait", "logging", "evaluation")  # phases whose lines the hooks do not all know
+SAMPLED = ("python", "data_wait")  # phases whose lines the hooks do not all know
 LEAST = 0.01  # of a phase; lines below it are left out
+LEAST_SEEN = 3  # samples; fewer are chance
 MOST = 12  # lines of a phase
 
 
@@ -93,7 +94,7 @@ def sampled_sites(lines: list[Sampled], milliseconds: dict[str, float]) -> list[
         samples = [line for line in lines if line.phase == phase]
         total = sum(line.seen for line in samples)
         for line in sorted(samples, key=lambda line: -line.seen)[:MOST]:
-            if line.seen >= LEAST * total:
+            if line.seen >= max(LEAST_SEEN, LEAST * total):
                 ms = milliseconds.get(phase, 0.0) * line.seen / total
                 found.append(("data_wait" if line.batches else phase, make_site(*line[1:4], ms=ms)))
     return found

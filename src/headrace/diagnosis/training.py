@@ -62,7 +62,10 @@ def diagnose(run: Any) -> Report:
 
 
 def diagnose_run_folder(path: Path) -> Report:
-    run = read_run(Path(path))
+    return report_of(read_run(Path(path)))
+
+
+def report_of(run: Run) -> Report:
     evidence = gather(run)
     return Report(
         kind="training",
@@ -86,6 +89,16 @@ def read_run(path: Path) -> Run:
     events = list(read_events(folder / EVENTS))
     if not events:
         raise UsageError(_no_events(folder))
+    run = run_of(folder, events)
+    if not run.intervals:
+        raise UsageError(
+            f"{folder / EVENTS} has no event of a step: the run ended, or still is, before its first --log-every steps."
+        )
+    return run
+
+
+def run_of(folder: Path, events: list[dict[str, Any]]) -> Run:
+    """The first interval of a run, and of one that goes on, is warm-up."""
     starts, intervals = list[Interval](), list[Interval]()
     about, warming = dict[str, Any](), True
     for event in events:
@@ -94,10 +107,6 @@ def read_run(path: Path) -> Run:
         elif interval := _interval(event):
             (starts if warming else intervals).append(interval)
             warming = False
-    if not starts and not intervals:
-        raise UsageError(
-            f"{folder / EVENTS} has no event of a step: the run ended, or still is, before its first --log-every steps."
-        )
     if not intervals:  # better a diagnosis with the warm-up than none
         starts, intervals = [], starts
     losses, norms = _losses(events)

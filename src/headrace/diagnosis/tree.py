@@ -17,7 +17,7 @@ TRIFLE = 0.005
 ARROW = "← bottleneck: "
 AMDAHL = "(bound by Amdahl, measured share)"
 
-Line = list[tuple[str, str]]  # text and style
+Line = list[tuple[str, str]]  # text, and the name of its style in the theme of the terminal
 
 
 def plain_tree(report: Report, width: int = PIPE_WIDTH) -> str:
@@ -32,7 +32,7 @@ def rich_tree(report: Report, width: int = PIPE_WIDTH) -> Text:
 
 
 def tree_lines(report: Report, width: int) -> Iterator[Line]:
-    yield [(headline(report), "bold")]
+    yield [(headline(report), "title")]
     yield from _phases(report, width)
     yield from _first(report, width)
     yield from _verdict(report, width)
@@ -41,9 +41,9 @@ def tree_lines(report: Report, width: int) -> Iterator[Line]:
         yield from _fix(rank, fix, width)
     if report.missing:
         yield []
-        yield [("Not measured", "bold")]
+        yield [("Not measured", "title")]
         for reason in report.missing:
-            yield from _wrapped(clean(reason), width, "  ", "dim")
+            yield from _wrapped(clean(reason), width, "  ", "label")
 
 
 def headline(report: Report) -> str:
@@ -90,27 +90,37 @@ def _phases(report: Report, width: int) -> Iterator[Line]:
     wide, long = max(map(len, labels), default=0), max(map(len, times), default=0)
     for number, ((phase, fix), label, time) in enumerate(zip(table, labels, times, strict=True)):
         last = number == len(table) - 1
-        text = f"{label:{wide}}  {time:>{long}}  {_share(phase.share):>4}"
+        name = f"{label:{wide}}", style_of(phase.name)
+        figures = f"  {time:>{long}}  {_share(phase.share):>4}"
         branch, under = ("└─ ", "   ") if last else ("├─ ", "│  ")
-        yield from _noted(branch, under, text, fix, width)
+        yield from _noted((branch, under), name, figures, fix, width)
 
 
-def _noted(branch: str, under: str, text: str, fix: Fix | None, width: int) -> Iterator[Line]:
+def style_of(phase: str) -> str:
+    """The colour of a phase; of two together, that of the first."""
+    return f"phase.{phase.split('+')[0]}"
+
+
+def _noted(
+    branches: tuple[str, str], name: tuple[str, str], figures: str, fix: Fix | None, width: int
+) -> Iterator[Line]:
     """A phase with its note beside it, or below it where there is no room."""
+    branch, under = branches
+    line = [(branch, "label"), name, (figures, "failed" if fix else "")]
     if fix is None:
-        yield [(branch, "dim"), (text, "")]
+        yield line
         return
-    note = ARROW + accusation(fix)
-    room = width - len(branch) - len(text) - 3
+    note, used = ARROW + accusation(fix), len(name[0]) + len(figures)
+    room = width - len(branch) - used - 3
     if room < LEAST_NOTE:
-        yield [(branch, "dim"), (text, "bold red")]
+        yield line
         for part in textwrap.wrap(note, max(width - 5, 10)):
-            yield [(under, "dim"), ("  " + part, "red")]
+            yield [(under, "label"), ("  " + part, "bad")]
         return
     parts = textwrap.wrap(note, room, break_on_hyphens=False, subsequent_indent="  ")
-    yield [(branch, "dim"), (text, "bold red"), ("   " + parts[0], "red")]
+    yield [*line, ("   " + parts[0], "bad")]
     for part in parts[1:]:
-        yield [(under, "dim"), (" " * (len(text) + 3) + part, "red")]
+        yield [(under, "label"), (" " * (used + 3) + part, "bad")]
 
 
 def accusation(fix: Fix) -> str:
@@ -129,12 +139,12 @@ def _first(report: Report, width: int) -> Iterator[Line]:
     """Fix train.py:88 first: read the loss once per log interval  → 2.0x (...)"""
     if not report.fixes:
         if report.phases:
-            yield [("No rule finds anything to fix.", "green")]
+            yield [("No rule finds anything to fix.", "good")]
         return
     fix = report.fixes[0]
     place = f"Fix {fix.site.place} first" if fix.site else "Fix first"
     gain = f"  → {gain_of(fix)} {AMDAHL}" if fix.speedup > 1 else ""
-    yield from _wrapped(clean(f"{place}: {advice_of(fix)[0]}") + gain, width, "", "bold green")
+    yield from _wrapped(clean(f"{place}: {advice_of(fix)[0]}") + gain, width, "", "done")
 
 
 def _verdict(report: Report, width: int) -> Iterator[Line]:
@@ -144,20 +154,20 @@ def _verdict(report: Report, width: int) -> Iterator[Line]:
     text = clean(report.verdict) + (f"{counted}." if counted else "")
     if text:
         yield []
-        yield from _wrapped(text, width, "", "bold")
+        yield from _wrapped(text, width, "", "title")
 
 
 def _fix(rank: int, fix: Fix, width: int) -> Iterator[Line]:
     gain = f"   {gain_of(fix)}" if fix.speedup > 1 else ""
     number = f"{rank}. "
     indent = " " * len(number)
-    yield from _wrapped(number + clean(fix.title) + gain, width, "", "bold", hanging=indent)
+    yield from _wrapped(number + clean(fix.title) + gain, width, "", "title", hanging=indent)
     if fix.site:
-        yield from _wrapped(_line_of(fix.site), width, indent, "cyan", hanging=indent + "  ")
-    yield from _wrapped(clean(fix.evidence), width, indent, "dim")
+        yield from _wrapped(_line_of(fix.site), width, indent, "place", hanging=indent + "  ")
+    yield from _wrapped(clean(fix.evidence), width, indent, "label")
     arrow = "→ "
     for part in advice_of(fix):
-        yield from _wrapped(arrow + part, width, indent, "green", hanging=indent + "  ")
+        yield from _wrapped(arrow + part, width, indent, "good", hanging=indent + "  ")
         arrow = "  "
 
 

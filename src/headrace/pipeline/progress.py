@@ -22,6 +22,22 @@ class Progress(msgspec.Struct, frozen=True):
     stage_shares: dict[str, float]
 
 
+class RunningTask(msgspec.Struct, frozen=True, array_like=True):
+    """A task that a worker has: how far it is in its input, and what came of it. A list of four numbers in JSON."""
+
+    index: int
+    input_bytes: int
+    total_input_bytes: int
+    tokens: int
+
+
+class TaskStates(msgspec.Struct, frozen=True):
+    """Which tasks are done and which are being done; all others wait."""
+
+    done: str  # ranges of task numbers, "0-11,13": short however many there are, because they are done nearly in order
+    running: list[RunningTask]
+
+
 class Observer(Protocol):
     """Who wants to know: the terminal, the event log, a notebook."""
 

@@ -11,6 +11,7 @@ import msgspec
 import headrace.errors
 from headrace.errors import HeadraceError, SourceNotFound
 from headrace.files import Syncer
+from headrace.pipeline.command import command_of
 from headrace.pipeline.config import LEAST_TASK, PrepareConfig
 from headrace.pipeline.finish import check_rejects, finish
 from headrace.pipeline.gate import Choice, Gate, decide, likely_engine
@@ -89,13 +90,14 @@ class Run:
         self._events = EventLog(work.path / EVENTS)
         self._results = work.results()
         self._syncer = Syncer(config.folder)
+        self._progress: Progress | None = None
         self._last_event = 0.0
         self._likely_engine = likely_engine(config, plan, work.banned_engines())
         self._pool: Pool | None = None
 
     def run(self) -> TokenStore:
         try:
-            self._events.write("prepare_start", tasks=len(self._plan.tasks), resumed=len(self._results))
+            self._tell_start()
             self._say_resumed()
             self._save_tokenizer()
             self._pool = self._start_workers()
@@ -105,8 +107,11 @@ class Run:
                 engine = self._next_engine(gate)
             self._syncer.finish()
             store = finish(self._config, self._plan, self._tokenizer, results, self._work)
-            self._events.write("prepare_done", tokens=store.total_tokens, documents=store.num_documents)
+            self._tell_done(store)
             return store
+        except HeadraceError as error:
+            self._events.write("prepare_failed", error=str(error))
+            raise
         finally:
             if self._pool is not None:
                 self._pool.stop()
@@ -159,7 +164,8 @@ class Run:
     def _run_with(self, engine: str, gate: Gate) -> list[TaskResult] | None:
         """Do what is left; None when the engine was found wrong and its work has been thrown away."""
         tasks = self._tasks_left()
-        tracker = Tracker(len(self._plan.tasks), self._plan.total_bytes, list(self._results.values()))
+        tracker = Tracker(self._plan.tasks, list(self._results.values()))
+        self._last_event = 0.0
         with contextlib.closing(self._messages(engine, tasks)) as messages:
             for message in messages:
                 if isinstance(message, Differs):
@@ -175,7 +181,7 @@ class Run:
                 if isinstance(message, Finished):
                     self._results[message.result.index] = message.result
                     self._sync(message.result)
-                self._tell(tracker.progress())
+                self._tell(tracker)
                 if self._enough():
                     break
         if not self._keep_what_passes(gate) or not gate.passes(engine):
@@ -217,13 +223,39 @@ class Run:
             sha256=config.sha256,
         )
 
-    def _tell(self, progress: Progress) -> None:
+    def _tell_start(self) -> None:
+        self._events.write(
+            "prepare_start",
+            tasks=len(self._plan.tasks),
+            resumed=len(self._results),
+            total_input_bytes=self._plan.total_bytes,
+            command=command_of(self._config),
+        )
+
+    def _tell(self, tracker: Tracker) -> None:
+        progress = self._progress = tracker.progress()
         self._observer.progress(progress)
         if progress.seconds - self._last_event >= 1.0 or progress.tasks_done == progress.tasks:
             self._last_event = progress.seconds
-            self._events.write("prepare_progress", **msgspec.to_builtins(progress))
+            states = msgspec.to_builtins(tracker.task_states())
+            self._events.write("prepare_progress", **msgspec.to_builtins(progress), **states)
         done = progress.input_bytes / max(progress.total_input_bytes, 1)
         check_rejects(self._config, self._work, progress.counts, min(done, 0.999))
+
+    def _tell_done(self, store: TokenStore) -> None:
+        """The last word on the run, so that nobody needs the progress before it."""
+        told = msgspec.to_builtins(self._progress) if self._progress is not None else {}
+        kept = ("seconds", "text_mb_per_s", "tokens_per_s", "stage_shares")
+        metadata = store.metadata
+        self._events.write(
+            "prepare_done",
+            tokens=metadata.total_tokens,
+            documents=metadata.documents,
+            val_tokens=metadata.val_tokens,
+            val_documents=metadata.val_documents,
+            rejects=metadata.rejects,
+            **{name: told[name] for name in kept if name in told},
+        )
 
     def _distrust(self, message: Differs) -> None:
         """Every document that engine encoded is in doubt, not only this one."""

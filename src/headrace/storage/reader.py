@@ -87,6 +87,11 @@ class TokenStore:
             f"{self.num_documents:,} documents, {self.num_chunks:,} chunks of {self.chunk_size:,})"
         )
 
+    def _repr_html_(self) -> str:
+        from headrace.storage.store_html import store_html
+
+        return store_html(self)
+
     def chunk(self, index: int, chunk_size: int | None = None) -> NDArray[Any]:
         """Chunk `index` at any chunk size: packing is arithmetic over the tokens, not a format."""
         size = self.chunk_size if chunk_size is None else _checked_chunk_size(chunk_size)

@@ -32,6 +32,7 @@ from headrace.training.precision import build_precision
 from headrace.training.randomness import restore_rng, rng_state
 from headrace.training.recorder import Recorder
 from headrace.training.schedule import learning_rate
+from headrace.training.sources import source_counts
 from headrace.training.spans import SpanClock, device_spans
 from headrace.training.stopping import StopRequest
 from headrace.training.troubles import explained, nonfinite
@@ -87,6 +88,13 @@ class Trainer:
         self._peak: float | None = None
 
     val_loss: float | None
+
+    def _repr_html_(self) -> str | None:
+        """Its run as a notebook shows it, once there is something to show."""
+        from headrace.training.run_view import Run
+
+        path = Path(self.config.out)
+        return Run(path)._repr_html_() if (path / "events.jsonl").is_file() else None
 
     @property
     def tokens_per_step(self) -> int:
@@ -250,6 +258,7 @@ class Trainer:
             "max_wait": self.loader.wait_statistics().max_wait_seconds,
             "loader_step": self._batches_taken,
             **self._usage.read(),
+            **source_counts(self.loader, self._batches_taken),
         }
         arrived = self._late.close(facts)
         if arrived is not None and passed:

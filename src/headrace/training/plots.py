@@ -11,6 +11,8 @@ import numpy as np
 
 from headrace.errors import MissingDependency
 from headrace.files import write_atomically
+from headrace.pages.style import SERIES, phase_colour
+from headrace.training.run_charts import SPANS
 from headrace.training.titles import data_title, model_title
 
 if TYPE_CHECKING:
@@ -23,18 +25,7 @@ SIZE, DPI = (14.0, 8.6), 110  # inches; 1540 x 946 pixels
 FEW = 3  # a curve of one point is not seen without a mark
 LEAST_SHARE = 0.0005  # of the time; less is no line in the legend
 INK, QUIET, GRID = "#24292f", "#6e7781", "#e4e7eb"
-BLUE, ORANGE, GREEN = "#1f6feb", "#d9480f", "#2b8a3e"
-SPAN_COLOURS = {
-    "forward": "#74a9f7",
-    "backward": "#2f6fd0",
-    "optimizer": "#173f7a",
-    "data_wait": "#e03131",
-    "host_to_device": "#f08c00",
-    "sync": "#f5c542",
-    "evaluation": "#51a869",
-    "checkpoint": "#9775d6",
-    "other": "#c3c9d0",
-}
+BLUE, ORANGE, GREEN = SERIES[0], SERIES[1], SERIES[5]
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "font.family": ["DejaVu Sans"],  # comes with matplotlib, so the picture is the same everywhere
@@ -116,12 +107,12 @@ def _draw_loss(axes: Axes, history: Mapping[str, Any]) -> None:
 def _draw_anatomy(axes: Axes, legend: Axes, history: Mapping[str, Any]) -> None:
     steps, shares = _numbers(history, "steps"), history.get("shares") or {}
     axes.set_title("Where the time of a step goes")
-    known = [name for name in SPAN_COLOURS if name in shares] + [name for name in shares if name not in SPAN_COLOURS]
+    known = [name for name in SPANS if name in shares] + [name for name in shares if name not in SPANS]
     rows = [np.nan_to_num(_column(shares[name])) for name in known]
     seconds = np.nan_to_num(_numbers(history, "seconds_per_step")) * np.diff(steps, prepend=0.0)
     means = [float(row @ seconds / seconds.sum()) if seconds.sum() > 0 else 0.0 for row in rows]
     if len(steps) and rows:
-        colours = [SPAN_COLOURS.get(name, "#888888") for name in known]
+        colours = [phase_colour(name) for name in known]
         labels = [f"{name.replace('_', ' ')} {mean:.1%}" for name, mean in zip(known, means, strict=True)]
         axes.stackplot(steps, np.vstack(rows) * 100, colors=colours, labels=labels, linewidth=0)
         handles, names = axes.get_legend_handles_labels()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -70,7 +71,11 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(failed=kind is not None and not issubclass(kind, Interrupted))
+        failed = kind is not None and not issubclass(kind, (Interrupted, KeyboardInterrupt))
+        if failed and not self._closed:
+            with suppress(OSError):  # what ended the run may be the full disk
+                self._log.write("error", text=str(error) or type(error).__name__)
+        self.close(failed=failed)
 
     def __call__(self, event: Mapping[str, Any]) -> None:
         kind = event["kind"]

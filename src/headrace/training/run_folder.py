@@ -28,6 +28,7 @@ OWN = (
     "metrics_history.json",
     "text_samples.json",
     "curves.png",
+    "report.html",
     "wandb",
     "wandb_id.txt",
 )

@@ -67,16 +67,39 @@ def test_steps_are_folded_into_first_early_and_late() -> None:
     steps = Steps(Clock(), warmup=3)
     for _ in range(5):
         steps.backwards = 4  # gathered gradients are one step
-        assert steps.finish()
+        steps.finish()
     assert (steps.first.steps, steps.early.steps, steps.late.steps, steps.count) == (1, 2, 2, 5)
 
 
-def test_second_optimizer_of_a_step_ends_none() -> None:
-    steps = Steps(Clock(), warmup=1)
-    steps.backwards = 1
-    assert steps.finish()
-    assert not steps.finish()
-    assert steps.count == 1
+def test_compiling_is_in_no_step(hands: Hands) -> None:
+    clock = Clock()
+    steps = Steps(clock, warmup=1)
+    before = clock.enter("compile")
+    hands.now += 9
+    clock.leave(before)
+    steps.finish()
+    assert "compile" not in steps.timeline[0]
+    assert (steps.compiling, steps.as_dict()["compiling"]) == (9, 9)
+
+
+def test_a_phase_can_turn_into_another(hands: Hands) -> None:
+    clock = Clock()
+    clock.enter("forward")
+    hands.now += 2
+    clock.turn("optimizer")
+    hands.now += 4
+    clock.leave(0.0)
+    assert clock.take()[0] == {"python": 0, "forward": 2, "optimizer": 4}
+
+
+def test_the_loop_inside_an_optimizer_is_not_the_optimizer() -> None:
+    clock = Clock()
+    clock.enter("optimizer")
+    assert clock.within("optimizer")
+    clock.enter("python")  # Lightning's closure
+    assert not clock.within("optimizer")
+    clock.enter("data_wait")
+    assert clock.within("data_wait")
 
 
 def test_time_of_the_probe_itself_is_left_out(hands: Hands) -> None:

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 import os
 
-from . import console_hooks, data_hooks, dump, hooks, sync_hooks, tokenizer_hooks, torch_hooks
+from . import (
+    compile_hooks,
+    console_hooks,
+    data_hooks,
+    dump,
+    hooks,
+    optimizer_hooks,
+    sync_hooks,
+    tokenizer_hooks,
+    torch_hooks,
+)
 from .recording import Recording
 from .sampler import Sampler
 
@@ -22,15 +32,30 @@ def install(folder: str, warmup: int) -> Recording:
     writer = dump.Writer(folder, recording)
     console_hooks.install(recording)
     data_hooks.watch_files(recording)
-    for module in (torch_hooks, sync_hooks, data_hooks, console_hooks, tokenizer_hooks):
+    for module in (
+        torch_hooks, optimizer_hooks, compile_hooks, sync_hooks, data_hooks, console_hooks, tokenizer_hooks,
+    ):  # fmt: skip
         for name, hook in module.HOOKS.items():
             hooks.after_import(name, hook, recording)
     hooks.install()
     recording.sampler = Sampler(recording, writer.write)
     recording.sampler.start()
     writer.install()
-    os.register_at_fork(after_in_child=lambda: _forked(recording, writer))
+    # Python 3.12 warns of a fork beside a thread, and is right: the sampler's might hold a lock.
+    os.register_at_fork(
+        before=lambda: _stop(recording),
+        after_in_parent=lambda: _go_on(recording),
+        after_in_child=lambda: _forked(recording, writer),
+    )
     return recording
+
+
+def _stop(recording: Recording) -> None:
+    recording.sampler.stop()
+
+
+def _go_on(recording: Recording) -> None:
+    recording.sampler.start()
 
 
 def _forked(recording: Recording, writer: dump.Writer) -> None:

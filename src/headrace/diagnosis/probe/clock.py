@@ -46,6 +46,20 @@ class Clock:
         self.last = now
         return max(0.0, own - before)
 
+    def turn(self, phase: str) -> None:
+        """From now on the phase begun last is another one."""
+        now = perf_counter()
+        self.times[self.stack[-1]] += now - self.last
+        self.last = now
+        self.stack[-1] = phase
+
+    def within(self, phase: str) -> bool:
+        """Whether it goes on now, and no loop of the script's is inside it."""
+        for entry in reversed(self.stack):
+            if entry == phase or entry == "python":
+                return entry == phase
+        return False
+
     def move(self, seconds: float, phase: str) -> None:
         """What just passed belonged to that phase: known only afterwards, as with copies between devices."""
         self.times[self.stack[-1]] -= seconds

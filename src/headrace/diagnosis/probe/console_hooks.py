@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import builtins
 import functools
-import sys
 from threading import get_ident
 from typing import Any
 
+from .places import caller  # noqa: TID252
 from .recording import Recording  # noqa: TID252
 from .wrapping import Stand, wrap  # noqa: TID252
 
@@ -24,7 +24,7 @@ def install(recording: Recording) -> None:
         try:
             return original(*args, **kwargs)
         finally:
-            recording.note("logging", "print", clock.leave(before), sys._getframe(2))
+            recording.note("logging", "print", clock.leave(before), caller(2))
 
     functools.update_wrapper(printing, original)
     builtins.print = Stand(printing)
@@ -43,8 +43,13 @@ def watch_wandb(module: Any, recording: Recording) -> None:
     wrap(recording, module.Run, "log", "logging", "wandb.log")
 
 
+def watch_tqdm(module: Any, recording: Recording) -> None:
+    wrap(recording, module.tqdm, "display", "logging", "tqdm")
+
+
 HOOKS = {
     "logging": watch_logging,
     "torch.utils.tensorboard.writer": watch_tensorboard,
+    "tqdm.std": watch_tqdm,
     "wandb.sdk.wandb_run": watch_wandb,
 }

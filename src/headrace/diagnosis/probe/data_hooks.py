@@ -11,7 +11,7 @@ from threading import get_ident
 from time import perf_counter
 from typing import Any
 
-from .places import LIBRARY, kind_of, place  # noqa: TID252
+from .places import LIBRARY, caller, kind_of, place  # noqa: TID252
 from .recording import Recording  # noqa: TID252
 from .wrapping import Stand, wrap  # noqa: TID252
 
@@ -29,7 +29,7 @@ def watch_next(owner: Any, name: str, recording: Recording, what: str) -> None:
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if get_ident() != clock.thread or "data_wait" in clock.stack:
+        if get_ident() != clock.thread or clock.within("data_wait"):
             return original(self, *args, **kwargs)
         evaluating = recording.evaluating and not recording.torch.is_grad_enabled()
         phase = "evaluation" if evaluating else "data_wait"
@@ -37,7 +37,7 @@ def watch_next(owner: Any, name: str, recording: Recording, what: str) -> None:
         try:
             return original(self, *args, **kwargs)
         finally:
-            recording.note(phase, what, clock.leave(before), sys._getframe(1))
+            recording.note(phase, what, clock.leave(before), sys._getframe().f_back)
 
     setattr(owner, name, call)
 
@@ -48,7 +48,7 @@ def watch_construction(loader_class: Any, recording: Recording) -> None:
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
-        recording.guard("DataLoaders", describe, recording, self, sys._getframe(1))
+        recording.guard("DataLoaders", describe, recording, self, sys._getframe().f_back)
 
     loader_class.__init__ = init
 
@@ -72,7 +72,7 @@ def watch_files(recording: Recording) -> None:
         began = perf_counter()
         opened = original(file, mode, *args, **kwargs)
         if get_ident() == clock.thread and recording.torch is not None and mode in ("r", "rb", "rt"):
-            recording.guard("files", note_file, recording, opened, perf_counter() - began, sys._getframe(2))
+            recording.guard("files", note_file, recording, opened, perf_counter() - began, caller(2))
         return opened
 
     functools.update_wrapper(opening, original)

@@ -57,7 +57,7 @@ class Writer:
             "format": FORMAT,
             "pid": os.getpid(),
             "parent": os.getppid(),
-            "rank": os.environ.get("RANK"),
+            "rank": rank_of(self.recording),
             "python": sys.version.split()[0],
             "cores": cores(),
             "gpu": gpu_memory(self.recording),
@@ -70,6 +70,11 @@ class Writer:
         with self._open(path + ".part", "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(path + ".part", path)
+
+
+def rank_of(recording: Recording) -> str | None:
+    """As torchrun says, or as the script itself has set it up."""
+    return os.environ.get("RANK", str(recording.rank) if recording.rank is not None else None)
 
 
 def cores() -> int:

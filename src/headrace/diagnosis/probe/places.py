@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import sysconfig
 from types import FrameType
 
@@ -11,6 +12,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HEADRACE = os.path.dirname(os.path.dirname(HERE))
 STDLIB = tuple({sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")})
 INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+FRAMEWORKS = {  # whose file the training loop stands in: who that is
+    "transformers/trainer.py": "transformers",
+    "lightning/pytorch/": "lightning",
+    "pytorch_lightning/": "lightning",
+}
 
 _kinds: dict[str, str] = {}
 
@@ -38,6 +45,19 @@ def short(filename: str) -> str:
         if part in filename:
             return filename.rpartition(part)[2]
     return os.path.basename(filename)
+
+
+def framework_of(filename: str) -> str:
+    name = short(filename).replace(os.sep, "/")
+    return next((framework for start, framework in FRAMEWORKS.items() if name.startswith(start)), "")
+
+
+def caller(depth: int) -> FrameType | None:
+    """The frame so many calls above who asks; none where C calls, as for a traceback or at exit."""
+    frame: FrameType | None = sys._getframe().f_back
+    for _ in range(depth):
+        frame = frame.f_back if frame is not None else None
+    return frame
 
 
 def place(frame: FrameType | None) -> tuple[str, int, str, str]:

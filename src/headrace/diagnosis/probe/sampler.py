@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
-from time import perf_counter, sleep
-from types import FrameType
+from time import perf_counter
+from types import CodeType, FrameType
 from typing import Any
 
+from .batch_makers import makes_batches  # noqa: TID252
 from .load import Load  # noqa: TID252
-from .places import LIBRARY, PROBE, TORCH, USER, kind_of, short  # noqa: TID252
+from .places import PROBE, USER, kind_of, short  # noqa: TID252
 from .recording import Recording  # noqa: TID252
 
 INTERVAL = 0.005
@@ -21,12 +20,11 @@ COST = 0.01  # of the time, at most: samples get rarer when they are dear
 WRITE_EVERY = 1.0  # seconds
 STACKS = 3000
 DEPTH = 40
-# Functions that run between two steps and make no batch.
-NO_BATCHES = re.compile(
-    r"log|metric|report|print|plot|save|checkpoint|eval|valid|generate|sample_text|schedul|lr", re.I
-)
+INLINE = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>")
+SWITCH = 0.0005  # seconds that the main thread may keep the interpreter from the sampler
 
 Line = tuple[str, str, int, str, bool]  # phase, file, line, function, whether it makes batches
+Stack = tuple[str, tuple[tuple[CodeType, int], ...]]  # phase, and frames from the outermost on
 
 
 class Sampler:
@@ -40,13 +38,27 @@ class Sampler:
         self.load = Load()
         self.samples = 0
         self.lines: Counter[Line] = Counter()
-        self.folded: Counter[str] = Counter()
+        self.folded: Counter[Stack] = Counter()
         self._new: Counter[Line] = Counter()
-        self._new_folded: Counter[str] = Counter()
+        self._new_folded: Counter[Stack] = Counter()
         self._steps = 0
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        threading.Thread(target=self._run, daemon=True, name="headrace-probe").start()
+        if self.stacks and sys.getswitchinterval() > SWITCH:
+            # With the usual 5 ms most samples fall where the main thread lets go by itself, as in torch.tensor(rows),
+            # and none on the two milliseconds of json.loads before it.
+            sys.setswitchinterval(SWITCH)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="headrace-probe")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Until the next start; what was seen is kept."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._stopping.set()
+            self._thread.join(1.0)
 
     def _run(self) -> None:
         try:
@@ -57,8 +69,7 @@ class Sampler:
     def _loop(self) -> None:
         due = perf_counter() + WRITE_EVERY
         pause = self.interval
-        while True:
-            sleep(pause)
+        while not self._stopping.wait(pause):
             if self.recording.torch is None and not self.recording.forked:
                 continue
             began = perf_counter()
@@ -80,13 +91,14 @@ class Sampler:
         if not frames:
             return
         phase = recording.clock.stack[-1]
+        if phase == "python" and recording.evaluating:
+            phase = "evaluation"
         user = next((entry for entry in frames if kind_of(entry.f_code.co_filename) is USER), None)
         if user is not None:
-            code = user.f_code
-            batches = phase == "python" and self._makes_batches(frames, user)
-            self._new[phase, code.co_filename, user.f_lineno, code.co_name, batches] += 1
+            batches = phase == "python" and makes_batches(recording, frames)
+            self._new[phase, user.f_code.co_filename, user.f_lineno, _function(user), batches] += 1
         if len(self.folded) < STACKS:
-            self._new_folded[";".join([phase, *(_label(entry) for entry in reversed(frames))])] += 1
+            self._new_folded[phase, tuple((entry.f_code, entry.f_lineno) for entry in reversed(frames))] += 1
 
     def _keep(self) -> None:
         """Samples count once their step has ended, and warm-up does not; what follows the last step never counts."""
@@ -98,29 +110,12 @@ class Sampler:
         self._new, self._new_folded = Counter(), Counter()
         self._steps = steps.count
 
-    def _makes_batches(self, frames: list[FrameType], user: FrameType) -> bool:
-        """A function of the user's that the loop calls before the model, and that is not about something else."""
-        if self.recording.computing or self.recording.evaluating or not self.recording.loop:
-            return False
-        if kind_of(frames[0].f_code.co_filename) is TORCH and "/utils/data/" not in frames[0].f_code.co_filename:
-            return False
-        called = [
-            entry.f_code
-            for entry in frames
-            if kind_of(entry.f_code.co_filename) is USER and entry.f_code not in self.recording.loop
-        ]
-        if not called:
-            return _reads(frames[0])
-        return any(code.co_flags & inspect.CO_GENERATOR for code in called) or not any(
-            NO_BATCHES.search(code.co_name) for code in called
-        )
-
     def as_dict(self) -> dict[str, Any]:
         return {
             "interval": self.interval,
             "samples": self.samples,
             "lines": [[*line, count] for line, count in list(self.lines.items())],
-            "stacks": self.folded.most_common(400),
+            "stacks": [[_folded(stack), count] for stack, count in self.folded.most_common(400)],
             "load": self.load.as_dict(),
         }
 
@@ -135,13 +130,17 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
     return found
 
 
-def _reads(leaf: FrameType) -> bool:
-    """Straight in the loop: numpy, files and parsers make batches."""
-    name = leaf.f_code.co_filename
-    words = ("numpy", "json/", "pathlib", "codecs", "gzip", "csv", "pyarrow", "pandas", "random.py")
-    return kind_of(name) is LIBRARY and any(word in name for word in words)
+def _function(frame: FrameType) -> str:
+    """Its name; what is written inside of a function, such as [... for ...], counts for that function."""
+    while frame.f_code.co_name in INLINE and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_name
 
 
-def _label(frame: FrameType) -> str:
-    code = frame.f_code
-    return f"{code.co_name} ({short(code.co_filename)}:{frame.f_lineno})".replace(";", ",")
+def _folded(stack: Stack) -> str:
+    phase, frames = stack
+    return ";".join([phase, *(_label(code, line) for code, line in frames)])
+
+
+def _label(code: CodeType, line: int) -> str:
+    return f"{code.co_name} ({short(code.co_filename)}:{line})".replace(";", ",")

@@ -56,6 +56,7 @@ class Steps:
         self.count = 0
         self.tokens = 0
         self.backwards = 0
+        self.compiling = 0.0  # seconds
         self._began = perf_counter()
         self._cpu = process_time()
 
@@ -66,13 +67,13 @@ class Steps:
             return self.first
         return self.early if self.count < self.warmup else self.late
 
-    def finish(self) -> bool:
-        """The optimizer stepped. A second optimizer in the same step, with no backward of its own, ends none."""
-        if not self.backwards:
-            return False
+    def finish(self) -> None:
         now, cpu = perf_counter(), process_time()
         phases, sites = self.clock.take()
-        own = phases.pop("probe", 0.0)  # what looking at batches and gradients took is not the script's
+        # What looking at batches and gradients took is not the script's, and compiling is not every step's.
+        compiling = phases.pop("compile", 0.0)
+        own = phases.pop("probe", 0.0) + compiling
+        self.compiling += compiling
         fold = self.fold
         fold.add(now - self._began - own, cpu - self._cpu, self.tokens, phases)
         fold.add_sites(sites)
@@ -81,8 +82,22 @@ class Steps:
         self.count += 1
         self.tokens = self.backwards = 0
         self._began, self._cpu = now, cpu
-        return True
+
+    def regroup(self, size: int) -> None:
+        """So many steps have turned out to be one, twice by now. What was counted till then becomes warm-up."""
+        late = self.timeline[-2 * size :]
+        self.timeline[-2 * size :] = [_sum(late[:size]), _sum(late[size:])]
+        self.count -= 2 * size - 2
+        self.first, self.early, self.late = Fold(), Fold(), Fold()
+        for row in self.timeline:
+            self.first.add(sum(row.values()), 0.0, 0, row)
 
     def as_dict(self) -> dict[str, Any]:
         folds = {name: getattr(self, name).as_dict() for name in ("first", "early", "late")}
-        return {"count": self.count, "warmup": self.warmup, "timeline": self.timeline, **folds}
+        counts = {"count": self.count, "warmup": self.warmup, "compiling": self.compiling}
+        return {**counts, "timeline": self.timeline, **folds}
+
+
+def _sum(rows: list[dict[str, float]]) -> dict[str, float]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: sum(row.get(name, 0.0) for row in rows) for name in names}

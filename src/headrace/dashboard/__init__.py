@@ -1,0 +1,1 @@
+"""Runs and data in a browser, while they change."""

@@ -149,12 +149,6 @@ def test_tokenizer_check_bench_and_train(headrace: Headrace, corpus: Path, tmp_p
     assert len({row["bytes_per_token"] for row in times["engines"]}) == 1
 
 
-def test_demo(headrace: Headrace, tmp_path: Path) -> None:
-    text = headrace("demo", "--out", tmp_path / "demo").stdout
-    for word in ("1. Prepare", "2. Look", "3. Read", "4. Check", "Whole", "Next, on your own text"):
-        assert word in text, word
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

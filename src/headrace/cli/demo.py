@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
 
-from headrace.cli.output import out_console
-from headrace.errors import StoreError
+from headrace.cli.output import json_option, print_json
+from headrace.demo.plan import DemoConfig
 
 
-@click.command(short_help="See it work: offline, on the Python library's own source.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("data/demo"), show_default=True)
-def demo(out: Path) -> None:
-    """Prepare the running Python's own source with the built-in tokenizer, look at it, and check every byte."""
-    from headrace.cli.inspect import show_chunk, show_statistics
-    from headrace.cli.prepare import run
-    from headrace.pipeline import PrepareConfig
-    from headrace.storage import verify
+@click.command(short_help="From nothing to two trained models in about two minutes, offline.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("demo"), show_default=True)
+@click.option("--seconds", type=float, default=DemoConfig.seconds, show_default=True,
+              help="Time for training; the rest takes about 30 s.")  # fmt: skip
+@click.option("--prepare-only", is_flag=True, help="Prepare, look and check; needs no torch.")
+@click.option("--no-open", is_flag=True, help="Do not open the page in a browser.")
+@json_option
+def demo(out: Path, seconds: float, prepare_only: bool, no_open: bool, as_json: bool) -> None:
+    """Prepare the running Python's own source, train a transformer and a TEN on it, and see where the time goes.
 
-    console = out_console()
-    console.rule("[bold]1. Prepare[/]  headrace prepare python-stdlib --val-fraction 0.02", align="left")
-    store = run(PrepareConfig(source="python-stdlib", out=out, val_fraction=0.02, force=True))
-    console.print()
-    console.rule(f"[bold]2. Look[/]  headrace inspect {out}", align="left")
-    show_statistics(store, as_json=False)
-    console.print()
-    console.rule(f"[bold]3. Read[/]  headrace inspect {out} --chunk 100 --chunk-size 128", align="left")
-    store.chunk_size = 128
-    show_chunk(store, 100, as_json=False)
-    console.print()
-    console.rule(f"[bold]4. Check[/]  headrace verify {out}", align="left")
-    report = verify(out)
-    if not report.ok:
-        raise StoreError(f"{out} is not what was written: {'; '.join(report.problems)}")
-    console.print(f"[bold green]Whole[/]: {report.tokens:,} tokens, every byte checked")
-    console.print("\n[bold]Next, on your own text:[/]")
-    console.print("  headrace prepare my-texts/ --out data/mine --tokenizer headrace-32k", soft_wrap=True)
-    console.print("  headrace train data/mine --test", soft_wrap=True)
-    console.print("  python -c \"import headrace as hr; print(hr.TokenStore('data/mine')[0])\"", soft_wrap=True)
+    First a script trains the slow way that many guides show, then Headrace trains the same model the fast way. Both are
+    diagnosed, and a page with all that was measured is written. A second demo in the same folder starts over.
+    """
+    began = time.perf_counter()
+    if prepare_only:
+        from headrace.cli.demo_short import prepare_and_look
+
+        prepare_and_look(out, as_json=as_json)
+        return
+    from headrace.cli.demo_screen import TerminalScreen, need_torch
+
+    need_torch()
+    from headrace.cli.demo_summary import open_page, show_summary
+    from headrace.demo.story import tell
+
+    config = DemoConfig(out=out, seconds=seconds)
+    found = tell(config, TerminalScreen(quiet=as_json), began)
+    if as_json:
+        print_json(found)
+        return
+    show_summary(found)
+    if not no_open:
+        open_page(Path(found.page))

@@ -1,0 +1,1 @@
+"""`headrace demo`: from nothing to a trained model, the slow way and the fast way. Knows nothing of terminals."""

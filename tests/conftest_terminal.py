@@ -6,22 +6,20 @@ import fcntl
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 SEQUENCE = re.compile(r"\x1b(?:\[([0-9;?]*)([A-Za-z])|\][^\x07]*\x07|[()][A-Z0-9])")
 LEFT_OUT = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CI", "COLORTERM", "TTY_COMPATIBLE")
-
-
+PATIENCE = 60  # seconds
 # Of a new session, so that Ctrl-C written to the terminal is a signal, as it is for a person.
-OWNS_IT = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-)
+OWNS_IT = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 class Shown:
@@ -114,12 +112,14 @@ class Terminal:
         )
         os.close(its)
 
-    def wait_for(self, words: str, seconds: float = 60) -> None:
+    def wait_for(self, words: str) -> None:
         """Until these words were written."""
-        end = time.monotonic() + seconds
-        while words not in self._raw.decode(errors="replace"):
-            assert time.monotonic() < end, f"{words!r} did not come:\n{self._raw.decode(errors='replace')}"
-            assert self._read(), f"{words!r} did not come before the end:\n{self._raw.decode(errors='replace')}"
+        while words not in self.text:
+            assert self._read(), f"{words!r} did not come before the end:\n{self.text}"
+
+    @property
+    def text(self) -> str:
+        return self._raw.decode(errors="replace")
 
     def interrupt(self) -> None:
         """Ctrl-C on the keyboard."""
@@ -129,9 +129,13 @@ class Terminal:
         while self._read():
             pass
         os.close(self._mine)
-        return Shown(self._raw.decode(errors="replace"), self.process.wait(60))
+        return Shown(self.text, self.process.wait(PATIENCE))
 
     def _read(self) -> bool:
+        """Whether there was more."""
+        if not select.select([self._mine], [], [], PATIENCE)[0]:
+            self.process.kill()
+            raise AssertionError(f"nothing was written for {PATIENCE} s:\n{self.text}")
         try:
             found = os.read(self._mine, 65536)
         except OSError:  # EIO: nobody has the other end any more
@@ -140,5 +144,5 @@ class Terminal:
         return bool(found)
 
 
-def headrace_on_a_terminal(*words: object, **options: object) -> Shown:
-    return Terminal([sys.executable, "-m", "headrace", *words], **options).finish()  # type: ignore[arg-type]
+def headrace_on_a_terminal(*words: object, **options: Any) -> Terminal:
+    return Terminal([sys.executable, "-m", "headrace", *words], **options)

@@ -21,7 +21,7 @@ LAYERS = [
     ["loading", "models"],
     ["sources", "storage", "packing"],
     ["tokenizers"],  # below storage, because a dataset decodes with the tokenizer it carries
-    ["files", "telemetry", "pages", "locks"],
+    ["files", "telemetry", "pages", "locks", "hub"],
     ["errors", "documents", "version"],
 ]
 DEPTH = {part: depth for depth, line in enumerate(LAYERS) for part in line}

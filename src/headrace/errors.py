@@ -9,6 +9,7 @@ HeadraceError              exit code 1
 ├── WorkerDied             1   a task whose worker ended again and again
 ├── TrainingFailed         1   a run that cannot go on as it is: a loss that is no number, out of memory
 ├── OutOfSpace             1   the disk is full
+├── Unreachable            1   a place on the network that does not answer
 ├── Busy                   1   another process holds the output folder
 ├── Interrupted            75  stopped half-way; the same command goes on
 └── MissingDependency      1   an optional package that names the extra that brings it
@@ -52,6 +53,10 @@ class TrainingFailed(HeadraceError):
 
 
 class OutOfSpace(HeadraceError):
+    pass
+
+
+class Unreachable(HeadraceError):
     pass
 
 

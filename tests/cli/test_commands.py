@@ -138,8 +138,8 @@ def test_dry_run_knows_the_eos_token(headrace: Headrace, corpus: Path, tmp_path:
 
 def test_tokenizer_check_bench_and_train(headrace: Headrace, corpus: Path, tmp_path: Path) -> None:
     text = headrace("tokenizer", "check", "headrace-32k", corpus).stdout
-    assert "exact gigatoken" in text
-    assert "exact fastokens" in text
+    assert "gigatoken  exact, " in text
+    assert "fastokens  exact, " in text
     new = tmp_path / "mine.json"
     headrace("tokenizer", "train", corpus, "--vocab-size", 600, "--out", new)
     report = json.loads(headrace("tokenizer", "check", new, corpus, "--json").stdout)
@@ -196,8 +196,3 @@ def test_a_cut_zst_is_refused_with_its_name(headrace: Headrace, corpus: Path, tm
 
 def test_chunk_out_of_range(headrace: Headrace, prepared: Path) -> None:
     assert "There is no chunk 99999" in headrace("inspect", prepared, "--chunk", 99999, check=2).stderr
-
-
-def test_pictures_of_numbers_fit_80_columns(headrace: Headrace, prepared: Path) -> None:
-    done = headrace("inspect", prepared, env={**os.environ, "COLUMNS": "80"})
-    assert max(len(line) for line in done.stdout.splitlines()) <= 80

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,8 +21,9 @@ from conftest_cli import Headrace
 from conftest_events import a_run
 from conftest_pipeline import make_texts, write_jsonl
 from headrace import prepare
-from headrace.cli import diagnose_output
-from headrace.cli.diagnose_output import NOTHING_LOST, MeasuringStopped, measuring
+from headrace.cli import measuring as measuring_module
+from headrace.cli.measuring import measuring
+from headrace.cli.stopping import Stopped
 from headrace.errors import Interrupted
 from headrace.telemetry import EventLog
 
@@ -51,7 +53,8 @@ def as_json(headrace: Headrace, *words: object) -> dict[str, Any]:
 def test_tables_for_people_fit_into_80_columns(
     headrace_here: Headrace, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+    for name, value in (("FORCE_COLOR", "1"), ("TERM", "dumb")):  # a terminal of 80 columns, and no codes
+        monkeypatch.setenv(name, value)
     done = headrace_here("diagnose", "data", "tales", *QUICK)
     tables, _, rest = done.stdout.partition("data tales\n")
     assert all(len(line.rstrip()) <= 80 for line in tables.splitlines())
@@ -126,14 +129,16 @@ def test_stopped_while_it_measures(words: tuple[str, ...], number: signal.Signal
         process.send_signal(number)
         said, found = process.stderr.read(), json.loads(process.stdout.read())
     assert process.returncode == code
-    assert said == f"error: {NOTHING_LOST}\n"
-    assert found == {"error": NOTHING_LOST, "exit_code": code}
+    words = f"Stopped. Nothing was written. To go on, run the same command again: headrace {shlex.join(command[3:])}"
+    assert said == f"{words}\n"
+    assert found == {"error": words, "exit_code": code}
 
 
 @contextmanager
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     screen = io.StringIO()
-    monkeypatch.setattr(diagnose_output, "err_console", lambda: Console(file=screen, force_terminal=True, width=40))
+    terminal = Console(file=screen, force_terminal=True, width=40, _environ={"TERM": "xterm"})
+    monkeypatch.setattr(measuring_module, "err_console", lambda: terminal)
     yield screen
 
 
@@ -143,7 +148,7 @@ def measure_until(raised: type[BaseException]) -> None:
         raise raised
 
 
-@pytest.mark.parametrize(("raised", "kind"), [(KeyboardInterrupt, MeasuringStopped), (Interrupted, Interrupted)])
+@pytest.mark.parametrize(("raised", "kind"), [(KeyboardInterrupt, Stopped), (Interrupted, Interrupted)])
 def test_the_line_is_clean_when_it_is_stopped(
     raised: type[BaseException], kind: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +157,7 @@ def test_the_line_is_clean_when_it_is_stopped(
             measure_until(raised)
         assert "from memory, round 1 ..." in screen.getvalue()
         assert screen.getvalue().endswith("\r\x1b[2K")
-    assert stopped.value.exit_code == {MeasuringStopped: 130, Interrupted: 75}[kind]
+    assert stopped.value.exit_code == {Stopped: 130, Interrupted: 75}[kind]
 
 
 def test_the_line_is_no_longer_than_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:

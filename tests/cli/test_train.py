@@ -94,7 +94,7 @@ def test_summary_and_files(train: Headrace, tmp_path: Path) -> None:
 def test_for_people(train: Headrace) -> None:
     done = train("data/tales", *SMALL, "--steps", 2, "--log-every", 1)
     assert re.search(r"^steps +2, 512 tokens in", done.stdout, re.M)
-    assert re.search(r"^validation +\d\.\d{4}, perplexity", done.stdout, re.M)
+    assert re.search(r"^val +\d\.\d{4}, perplexity", done.stdout, re.M)
     assert "headrace sample runs/transformer-nano-tales --prompt" in done.stdout
     assert re.search(r"step 2/2 +loss \d", done.stderr)
 

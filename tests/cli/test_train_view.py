@@ -11,10 +11,12 @@ import pytest
 from rich.console import Console
 
 from conftest_events import a_run, end_event, eval_event, run_event, sample_event, step_event
-from headrace.cli.chart import draw_chart
-from headrace.cli.train_panels import rough
+from headrace.cli.chart import draw_chart, sparkline
+from headrace.cli.output import rough
+from headrace.cli.theme import terminal_theme
 from headrace.cli.train_status import RunStatus
 from headrace.cli.train_view import TrainView
+from headrace.pages.style import PHASE_COLOURS
 
 
 class Clock:
@@ -33,7 +35,8 @@ def terminal(width: int = 80, height: int = 24, **options: Any) -> Console:
         height=height,
         force_terminal=True,
         highlight=False,
-        _environ={"TERM": "xterm-256color"},
+        theme=terminal_theme(),
+        _environ={"TERM": "xterm-256color", "COLORTERM": "truecolor"},
         **options,
     )
 
@@ -73,7 +76,7 @@ def test_everything_is_there_at_80_columns() -> None:
     assert max(map(len, lines)) <= 80
     for words in (
         "transformer small, 25.3 M parameters, on web, code  cpu",
-        "50%  500/1,000  25 s left",
+        "50%  500/1,000  eta 25 s",
         "loss 3.0472",
         "val 3.1472",
         "perplexity 23.27",
@@ -105,7 +108,9 @@ def test_no_line_is_wider_than_the_terminal(width: int, height: int) -> None:
 def test_no_colours_no_escape_codes_and_a_bar_of_letters() -> None:
     coloured = drawn(a_run(500), no_color=False)
     plain = drawn(a_run(500))
-    assert "\x1b[36m" in coloured
+    for name in ("forward", "backward", "data_wait", "sync", "other"):
+        red, green, blue = bytes.fromhex(PHASE_COLOURS[name][1:])
+        assert f"\x1b[38;2;{red};{green};{blue}m█" in coloured, name
     assert "bbbb" not in coloured
     assert not re.search(r"\x1b\[[0-9;]*[349][0-9]m", plain)  # bold and dim stay
     bar = next(line for line in plain.splitlines() if "bbbb" in line)
@@ -133,6 +138,23 @@ def test_a_flat_curve_and_one_with_gaps() -> None:
     assert [line.plain for line in draw_chart([], [], width=30, height=3)] == ["", "", ""]
 
 
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ([], ""),
+        ([1.0], ""),
+        ([1.0, None, math.nan], ""),
+        ([0.0, 7.0], "▁█"),
+        ([7.0, None, 0.0], "█▁"),
+        ([2.0, 2.0, 2.0], "▁▁▁"),
+        (list(range(8)), "▁▂▃▄▅▆▇█"),
+        (list(range(8000)), "▁▁▂▂▂▃▃▃▃▄▄▄▅▅▅▆▆▆▆▇▇▇██"),
+    ],
+)
+def test_a_sparkline(values: list[float | None], line: str) -> None:
+    assert sparkline(values) == line
+
+
 def test_a_plain_line_has_what_a_log_needs() -> None:
     console, clock = pipe(), Clock()
     with TrainView(console, clock=clock) as view:
@@ -140,7 +162,7 @@ def test_a_plain_line_has_what_a_log_needs() -> None:
         view(step_event(90))
         view(step_event(100))
         view(eval_event(100))
-    assert written(console) == "step 100/1,000  loss 5.575  val 5.675  81,920 tok/s  data wait 1.0%  eta 45 s\n"
+    assert written(console) == "step 100/1,000  loss 5.575  val 5.675  tokens/s 81,920  data wait 1.0%  eta 45 s\n"
 
 
 def test_in_a_pipe_a_line_comes_every_ten_seconds_and_at_the_end() -> None:
@@ -196,7 +218,7 @@ def test_numbers_that_are_none_are_left_out() -> None:
     view = TrainView(console, clock=Clock())
     for event in events:
         view(event)
-    assert written(console).startswith("step 20/1,000  loss -  - tok/s")
+    assert written(console).startswith("step 20/1,000  loss -  tokens/s -")
 
 
 def test_events_with_little_in_them_and_unknown_ones_are_no_error() -> None:

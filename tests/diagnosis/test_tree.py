@@ -7,6 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
+from headrace.cli.theme import terminal_theme
 from headrace.diagnosis.report import Fix, Phase, Report, Site, phases_from
 from headrace.diagnosis.tree import plain_tree, rich_tree
 
@@ -98,7 +99,8 @@ def test_80_columns_lose_no_word() -> None:
 
 
 def test_colour_changes_no_letter() -> None:
-    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="standard", no_color=False)
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="standard", no_color=False,
+                      theme=terminal_theme())  # fmt: skip
     console.print(rich_tree(a_report(), 80), soft_wrap=True)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "\x1b[" in shown

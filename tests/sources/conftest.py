@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 import zstandard
 
+from conftest_hub import hub_client, hub_server, stand_in  # noqa: F401 - fixtures
 from headrace.sources import open_source, read_spans
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {

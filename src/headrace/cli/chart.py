@@ -1,7 +1,8 @@
-"""A curve in a few lines of text: braille for the line, 2 x 4 dots in each character."""
+"""A curve in a few lines of text: braille for the line, 2 x 4 dots in each character. Or in a few characters."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # bits of a braille character by column and row
 BRAILLE = 0x2800
+LEVELS = "▁▂▃▄▅▆▇█"
 Points = Sequence[tuple[float, float]]
 
 
@@ -32,6 +34,19 @@ def draw_chart(curve: Points, marks: Points, *, width: int, height: int) -> list
     first = min(curve[0][0], marks[0][0] if marks else math.inf)
     frame = _Frame(first, max(curve[-1][0], marks[-1][0] if marks else 0), low, high, width - margin, height)
     return _lines(frame, curve, marks, labels, margin)
+
+
+def sparkline(values: Sequence[float | None], width: int = 24) -> str:
+    """A character for each value, or for the mean of several; nothing for fewer than two, which have no course."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    if len(known) < 2:
+        return ""
+    places = min(width, len(known))
+    edges = [round(at * len(known) / places) for at in range(places + 1)]
+    means = [sum(known[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
+    low, high = min(means), max(means)
+    scale = (len(LEVELS) - 1) / (high - low) if high > low else 0.0
+    return "".join(LEVELS[round((mean - low) * scale)] for mean in means)
 
 
 class _Frame:
@@ -64,10 +79,10 @@ def _lines(frame: _Frame, curve: Points, marks: Points, labels: tuple[str, str],
     for row, bits in enumerate(cells):
         label = labels[0] if row == 0 else labels[1] if row == frame.height - 1 else ""
         dots = "".join(chr(BRAILLE + cell) if cell else " " for cell in bits)
-        line = Text.assemble((label.rjust(margin), "dim"), (dots, "cyan"), no_wrap=True)
+        line = Text.assemble((label.rjust(margin), "dim"), (dots, "curve"), no_wrap=True)
         for column in [column for level, column in marked if level == row]:
             line.plain = f"{line.plain[: margin + column]}o{line.plain[margin + column + 1 :]}"
-            line.stylize("bold magenta", margin + column, margin + column + 1)
+            line.stylize("mark", margin + column, margin + column + 1)
         lines.append(line)
     return lines
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from headrace.cli.messages import say_stopped, say_warning
 from headrace.errors import Interrupted, UsageError
 
 
@@ -25,7 +26,7 @@ def dashboard(runs: Path, data: Path, host: str, port: int | None, open_it: bool
     \b
     headrace dashboard
     headrace dashboard runs/sweep --data /mnt/tokens --open
-    ssh -L 8765:127.0.0.1:8765 trainer headrace dashboard      watch another machine from this one
+    ssh -L 8765:127.0.0.1:8765 HOST headrace dashboard   watch another machine
     """
     from headrace.dashboard.serve import address_of, check_installed, names_of, open_browser, open_port, serve
 
@@ -45,7 +46,7 @@ def dashboard(runs: Path, data: Path, host: str, port: int | None, open_it: bool
         serve(runs, data, listening, hosts=[*names_of(host), *allow_host], ready=ready)
     except (KeyboardInterrupt, Interrupted):  # how a server is ended
         pass
-    click.echo("Stopped.", err=True)
+    say_stopped("Stopped.")
 
 
 def _introduce(runs: Path, data: Path, host: str, address: str) -> None:
@@ -57,9 +58,7 @@ def _introduce(runs: Path, data: Path, host: str, address: str) -> None:
         click.echo(f"  {named}  {folder}{missing}")
     click.echo("Ctrl-C ends it.")
     if not is_loopback(host):
-        click.secho("warning: ", fg="yellow", bold=True, err=True, nl=False)
-        click.echo(
+        say_warning(
             f"--host {host} lets everybody on the network read these runs and data; there is no password. "
-            f"From one machine to another, `ssh -L 8765:127.0.0.1:8765 MACHINE` shows them to nobody else.",
-            err=True,
+            f"From one machine to another, `ssh -L 8765:127.0.0.1:8765 MACHINE` shows them to nobody else."
         )

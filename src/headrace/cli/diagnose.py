@@ -32,10 +32,10 @@ def diagnose() -> None:
     """Say where the time goes, and what to change.
 
     \b
-    headrace diagnose run -- python train.py ARGS     any PyTorch script, unchanged
-    headrace diagnose sync -- python train.py ARGS    its GPU syncs, without a GPU
-    headrace diagnose tokenization corpus.jsonl       what tokenizing costs
-    headrace diagnose data data/web                   whether training waits for it
-    headrace diagnose training runs/NAME              a run of headrace train
-    headrace diagnose compare before.json after.json  whether the gain came true
+    headrace diagnose run -- python train.py ARGS    any PyTorch script, unchanged
+    headrace diagnose sync -- python train.py ARGS   its GPU syncs, without a GPU
+    headrace diagnose tokenization corpus.jsonl      what tokenizing costs
+    headrace diagnose data data/web                  whether training waits for it
+    headrace diagnose training runs/NAME             a run of headrace train
+    headrace diagnose compare before.json after.json whether the gain came true
     """

@@ -11,7 +11,8 @@ import click
 
 from headrace.cli.diagnose_output import output_options, show
 from headrace.cli.measuring import measuring
-from headrace.cli.output import amount, out_console, plain_table, print_facts
+from headrace.cli.output import amount, out_console, print_facts
+from headrace.cli.tables import plain_table, print_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -79,7 +80,7 @@ def print_tables(report: Report) -> None:
     print_facts(console, list(_summary(found)))
     for table in (rate_table(found), batch_table(found), need_table(found)):
         console.print()
-        console.print(table)
+        print_table(console, table)
     for note in report.facts["notes"]:
         console.print(note, style="label", markup=False)
     console.print()

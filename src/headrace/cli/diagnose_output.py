@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from headrace.cli.messages import say_stopped
 from headrace.cli.output import err_console, json_option, out_console, print_json
+from headrace.cli.stopping import UNTIL_THEN, Stopped, how_to_go_on
 
 if TYPE_CHECKING:
     from headrace.diagnosis.report import Report
@@ -40,6 +42,18 @@ def show(report: Report, as_json: bool, html: Path | None) -> None:
     console = out_console()
     width = console.width if console.is_terminal else PIPE_WIDTH
     console.print(rich_tree(report, width), soft_wrap=True)
+
+
+def show_after_script(report: Report, as_json: bool, html: Path | None, code: int) -> None:
+    """Below what a script has printed, of which the last line may be half a one; ends with its exit code."""
+    console = out_console()
+    if console.is_terminal and not as_json:
+        console.print()
+    show(report, as_json, html)
+    if code == Stopped.exit_code:
+        say_stopped(how_to_go_on(UNTIL_THEN))
+    if code:
+        raise SystemExit(code)
 
 
 def _write_page(report: Report, html: Path) -> None:

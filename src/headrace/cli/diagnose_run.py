@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.diagnose_output import output_options, show
+from headrace.cli.diagnose_output import output_options, show_after_script
 
 
 @click.command(short_help="Any PyTorch script, unchanged: where its steps spend their time.",
@@ -31,6 +31,4 @@ def run(command: tuple[str, ...], out: Path | None, warmup: int, as_json: bool, 
     from headrace.diagnosis.script import run_script
 
     code, report = run_script(command, out=out, warmup=warmup, stdout=sys.stderr if as_json else None)
-    show(report, as_json, html)
-    if code:
-        raise SystemExit(code)
+    show_after_script(report, as_json, html, code)

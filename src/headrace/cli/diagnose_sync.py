@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.diagnose_output import output_options, show
+from headrace.cli.diagnose_output import output_options, show_after_script
+from headrace.cli.stopping import NOTHING_WRITTEN, Stopped, how_to_go_on, noticing
+from headrace.errors import HeadraceError
 
 
 @click.command(
@@ -30,4 +32,11 @@ def sync(command: tuple[str, ...], steps: int, as_json: bool, html: Path | None)
     """
     from headrace.diagnosis.sync import diagnose_sync
 
-    show(diagnose_sync(list(command), steps=steps, quiet=as_json), as_json, html)
+    with noticing() as stopped:
+        try:
+            report = diagnose_sync(list(command), steps=steps, quiet=as_json)
+        except HeadraceError:
+            if stopped:  # before there was a step
+                raise Stopped(how_to_go_on(NOTHING_WRITTEN)) from None
+            raise
+    show_after_script(report, as_json, html, Stopped.exit_code if stopped else 0)

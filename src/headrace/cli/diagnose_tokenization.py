@@ -10,7 +10,8 @@ import click
 
 from headrace.cli.diagnose_output import output_options, show
 from headrace.cli.measuring import measuring
-from headrace.cli.output import amount, out_console, plain_table, print_facts
+from headrace.cli.output import amount, out_console, print_facts
+from headrace.cli.tables import plain_table, print_table
 from headrace.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def print_tables(report: Report) -> None:
     print_facts(console, list(_summary(found)))
     for table in (engine_table(found), length_table(found), document_table(found)):
         console.print()
-        console.print(table)
+        print_table(console, table)
     for note in found["notes"]:
         console.print(note, style="label", markup=False)
     console.print()
@@ -111,7 +112,7 @@ def engine_table(found: dict[str, Any]) -> Table:
         style = "" if row["exact"] else "bad"
         rates = f"{row['mb_per_s_core']:.1f}", f"{row['tokens_per_s_core']:,.0f}", f"{row['load_seconds']:.2f} s"
         table.add_row(row["engine"], *rates, Text(ids, style=style))
-    table.columns[-1].justify = "left"
+    table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
     return table
 
 

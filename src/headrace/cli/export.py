@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.output import facts, json_option, out_console, print_json
+from headrace.cli.output import json_option, out_console, print_facts, print_json
 from headrace.cli.sample import which_checkpoint
 
 
@@ -22,7 +22,7 @@ def export(run: str, out: str, kind: str, checkpoint: str, as_json: bool) -> Non
 
     \b
     headrace export runs/my-run --out my-model
-    python -c "import transformers; transformers.AutoModelForCausalLM.from_pretrained('my-model')"
+    python -c "import transformers as t; t.pipeline(model='my-model')('def ')"
     """
     from headrace.training import export_run
 
@@ -30,4 +30,4 @@ def export(run: str, out: str, kind: str, checkpoint: str, as_json: bool) -> Non
     if as_json:
         print_json({"out": out, "format": kind, "step": step})
     else:
-        out_console().print(facts([("written", out), ("format", kind), ("step", f"{step:,}")]))
+        print_facts(out_console(), [("written", out), ("format", kind), ("step", f"{step:,}")])

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.output import facts, json_option, out_console, print_json
+from headrace.cli.output import (
+    count,
+    json_option,
+    out_console,
+    print_facts,
+    print_json,
+    print_next,
+    print_text,
+    visible,
+)
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     from headrace.storage import TokenStore
 
 PERCENTILES = (1, 10, 50, 90, 99)
@@ -52,26 +66,24 @@ def show_statistics(store: TokenStore, *, as_json: bool) -> None:
     from headrace.files import human_bytes
 
     metadata, console = store.metadata, out_console()
+    tail = statistics["tail_tokens"]
     percentiles = "  ".join(f"{name} {value:,}" for name, value in statistics["length_percentiles"].items())
-    rows = [
+    rows: list[tuple[str, str | Text]] = [
         ("tokens", f"{store.total_tokens:,} ({store.split}), {metadata.dtype}, {human_bytes(statistics['bytes'])}"),
-        (
-            "chunks",
-            f"{store.num_chunks:,} of {store.chunk_size:,} tokens, {statistics['tail_tokens']:,} tokens left over",
-        ),
+        ("chunks", f"{store.num_chunks:,} of {store.chunk_size:,} tokens, {count(tail, 'token')} left over"),
         ("documents", f"{store.num_documents:,}, mean {statistics['mean_length']:,.0f} tokens"),
         ("lengths", percentiles),
         ("tokenizer", f"{metadata.tokenizer.name} ({metadata.tokenizer.kind}, {metadata.vocab_size:,} ids)"),
         ("bytes/token", f"{statistics['bytes_per_token']:.3f}"),
-        ("set aside", f"{metadata.val_tokens:,} tokens in {metadata.val_documents:,} documents (--split val)"),
-        ("rejected", f"{metadata.rejects:,} records"),
+        ("set aside", f"{metadata.val_tokens:,} tokens in {count(metadata.val_documents, 'document')} (--split val)"),
+        ("rejected", count(metadata.rejects, "record")),
         ("sources", _sources(store)),
     ]
-    console.print(f"[bold]{store.path}[/]")
-    console.print(facts(rows))
-    console.print("\n[bold]Document lengths[/] [dim](tokens)[/]")
+    console.print(str(store.path), style="title", markup=False, soft_wrap=True)
+    print_facts(console, rows)
+    console.print("\n[title]Document lengths[/] [label](tokens)[/]")
     console.print(histogram_table(statistics["length_histogram"]))
-    console.print(f"[dim]See the text:[/] headrace inspect {store.path} --chunk 0")
+    print_next(console, "See the text", f"headrace inspect {shlex.quote(str(store.path))} --chunk 0")
 
 
 def gather(store: TokenStore) -> dict[str, Any]:
@@ -115,13 +127,13 @@ def histogram(lengths: Any) -> list[dict[str, int]]:
     return [{"from": 1 << p, "below": 2 << p, "documents": int(counts[p])} for p in range(first, len(counts))]
 
 
-def histogram_table(rows: list[dict[str, int]]) -> Any:
+def histogram_table(rows: list[dict[str, int]]) -> Table:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 1))
-    table.add_column(justify="right", style="dim")
-    table.add_column()
-    table.add_column(justify="right")
+    table.add_column(justify="right", style="label", no_wrap=True)
+    table.add_column(style="curve", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
     most = max((row["documents"] for row in rows), default=1)
     for row in rows:
         table.add_row(f"{row['from']:,}-{row['below'] - 1:,}", bar(row["documents"] / most), f"{row['documents']:,}")
@@ -132,7 +144,7 @@ def bar(share: float) -> str:
     """A bar in eighths of a character."""
     eighths = round(share * BAR * 8)
     whole, rest = divmod(max(eighths, 1 if share else 0), 8)
-    return "[green]" + "█" * whole + (" ▏▎▍▌▋▊▉"[rest] if rest else "") + "[/]"
+    return "█" * whole + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
 
 
 def show_chunk(store: TokenStore, index: int, *, as_json: bool) -> None:
@@ -146,9 +158,7 @@ def show_chunk(store: TokenStore, index: int, *, as_json: bool) -> None:
         print_json({"chunk": index, "tokens": ids.tolist(), "document_starts": cuts, "pieces": texts})
         return
     console = out_console()
-    console.print(
-        f"[bold]Chunk {index:,}[/] of {store.num_chunks:,}: {len(ids):,} tokens, {len(cuts)} documents begin in it"
-    )
+    console.print(f"[title]Chunk {index:,}[/] of {store.num_chunks:,}: {len(ids):,} tokens, {begin(len(cuts))} in it")
     _print_pieces(console, texts, continued=not cuts or cuts[0] > 0)
 
 
@@ -159,24 +169,22 @@ def show_document(store: TokenStore, index: int, *, as_json: bool) -> None:
         print_json({"document": index, "tokens": ids.tolist(), "text": text})
         return
     console = out_console()
-    console.print(f"[bold]Document {index:,}[/] of {store.num_documents:,}: {len(ids):,} tokens")
+    console.print(f"[title]Document {index:,}[/] of {store.num_documents:,}: {len(ids):,} tokens")
     _print_pieces(console, [text], continued=False)
 
 
-def _print_pieces(console: Any, texts: list[str], *, continued: bool) -> None:
+def begin(documents: int) -> str:
+    return f"{count(documents, 'document')} {'begins' if documents == 1 else 'begin'}"
+
+
+def _print_pieces(console: Console, texts: list[str], *, continued: bool) -> None:
     from rich.rule import Rule
-    from rich.text import Text
 
     for number, text in enumerate(texts):
         title = "a document goes on" if continued and number == 0 else "a document begins"
-        console.print(Rule(title, style="cyan", align="left"))
-        console.print(Text(_visible(text)), soft_wrap=True)
-    console.print(Rule(style="cyan"))
-
-
-def _visible(text: str) -> str:
-    """Control characters as pictures, so that a document cannot steer the terminal."""
-    return "".join(chr(0x2400 + ord(c)) if ord(c) < 32 and c not in "\n\t" else c for c in text.replace("\x7f", "␡"))
+        console.print(Rule(title, align="left"))
+        print_text(console, visible(text))
+    console.print(Rule())
 
 
 def _sources(store: TokenStore) -> str:

@@ -19,6 +19,7 @@ from headrace.version import __version__
 VERBS = {  # in the order in which a user meets them
     "demo": "headrace.cli.demo",
     "prepare": "headrace.cli.prepare",
+    "plan": "headrace.cli.plan",
     "inspect": "headrace.cli.inspect",
     "verify": "headrace.cli.verify",
     "tokenizer": "headrace.cli.tokenizer",
@@ -57,6 +58,7 @@ def cli() -> None:
     \b
     headrace demo                               see it work, offline, in minutes
     headrace prepare corpus/*.jsonl --out data  tokenize and pack, once
+    headrace plan --bytes 3TB --workers 512     or see first what it takes
     headrace inspect data                       look at the result
     headrace train data                         train a model on it
     headrace sample runs/NAME --prompt 'def '   let it write

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.cli.main import main, underscores_too
+from headrace.cli.messages import say_error
 from headrace.errors import UsageError
 from headrace.sources.catalogue import STDLIB, find
 
@@ -35,7 +36,7 @@ def run_bottleneck() -> None:
     try:
         words = bottleneck(options, rest)
     except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
+        say_error(str(error))
         sys.exit(error.exit_code)
     _run("diagnose", *words)
 

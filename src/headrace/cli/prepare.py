@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.output import amount, duration, facts, json_option, out_console, print_json
+from headrace.cli.chart import sparkline
+from headrace.cli.output import amount, count, duration, json_option, out_console, print_facts, print_json, print_next
+from headrace.cli.prepare_share import do_share, resolve_share
+from headrace.cli.quantities import AMOUNT
+from headrace.cli.stopping import stopping
+from headrace.cli.theme import STAGES, phase_style
 from headrace.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
+    from headrace.cli.live import PlainProgress
     from headrace.pipeline import PrepareConfig, Progress
     from headrace.storage import TokenStore
 
@@ -38,14 +47,20 @@ if TYPE_CHECKING:
 @click.option("--eos-token", help="Another token to end documents with.")
 @click.option("--dtype", type=click.Choice(["auto", "uint16", "int32"]), default="auto", show_default=True)
 @click.option("--packing", type=click.Choice(["concat", "best-fit"]), default="concat", show_default=True)
-@click.option(
-    "--engine", type=click.Choice(["auto", "reference", "gigatoken", "fastokens"]), default="auto", show_default=True
-)
+@click.option("--engine", type=click.Choice(["auto", "reference", "gigatoken", "fastokens", "ray"]), default="auto",
+              show_default=True, help="What tokenizes; 'ray' is '--on ray'.")  # fmt: skip
 @click.option("--verify", type=click.Choice(["sample", "full", "none"]), default="sample", show_default=True,
               help="How many documents the reference engine checks during the run.")  # fmt: skip
 @click.option("--batch-size", type=int, help="Documents per tokenizer call.  [default: by bytes]")
 @click.option("--task-bytes", type=int, help="Input bytes per task.  [default: 8 MiB to 256 MiB]")
 @click.option("--sha256", is_flag=True, help="Also write a sha256 of each shard.")
+@click.option("--task-index", type=int, help="Do this share of the tasks, from 0.  [default: of the array job]")
+@click.option("--task-count", type=int, help="Number of shares, each done by a job of its own.")
+@click.option("--finish", is_flag=True, help="Write the manifest when all shares are done.")
+@click.option("--on", type=click.Choice(["local", "ray"]), default="local", show_default=True, help="Where it runs.")
+@click.option("--ray-address", default="auto", show_default=True, help="HOST:PORT of the Ray cluster.")
+@click.option("--cpus-per-task", type=int, default=1, show_default=True, help="What Ray sets aside for a task.")
+@click.option("--memory-per-task", type=AMOUNT, help="The same of memory, for example 4GB.")
 @click.option("--force", is_flag=True, help="Start over; deletes only what Headrace made.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
 @json_option
@@ -63,9 +78,15 @@ def prepare(sources: tuple[str, ...], dataset: tuple[str, ...], as_json: bool, d
     if not wanted:
         raise UsageError("No SOURCE given. Name a file, folder or dataset, for example: headrace prepare python-stdlib")
     settings["out"] = settings["out"] or default_folder(wanted[0])
+    if settings["engine"] == "ray":
+        settings.update(engine="auto", on="ray")
+    if settings["task_index"] is not None or settings["task_count"] is not None:
+        resolve_share(settings)
     config = PrepareConfig(source=wanted, **settings)
     if dry_run:
         show_plan(config, as_json=as_json)
+    elif config.task_index is not None:
+        do_share(config, as_json=as_json)
     else:
         run(config, as_json=as_json)
 
@@ -82,13 +103,14 @@ def run(config: PrepareConfig, *, as_json: bool = False) -> TokenStore:
     from headrace.pipeline import run_prepare
 
     started = time.perf_counter()
-    with show_progress(f"Preparing {config.out}") as live:
+    kept = f"What is finished is kept in {config.out}."
+    with stopping(kept), show_progress(f"Preparing {config.out}") as live:
         store = run_prepare(config, live)
     seconds = time.perf_counter() - started
     if as_json:
         print_json(summary(store, seconds, live.last))
     else:
-        show_result(store, seconds, live.last)
+        show_result(store, seconds, live)
     return store
 
 
@@ -115,34 +137,55 @@ def summary(store: TokenStore, seconds: float, last: Progress | None) -> dict[st
     }
 
 
-def show_result(store: TokenStore, seconds: float, last: Progress | None) -> None:
+def show_result(store: TokenStore, seconds: float, live: PlainProgress) -> None:
+    from rich.text import Text
+
+    console = out_console()
+    console.print(Text.assemble(("Prepared ", "done"), str(store.path)), soft_wrap=True)
+    print_facts(console, [*_contents(store), *_speed(seconds, live), *_rejected(store)])
+    print_next(console, "Look at it", f"headrace inspect {shlex.quote(str(store.path))}")
+
+
+def _contents(store: TokenStore) -> list[tuple[str, str | Text]]:
     from headrace.files import human_bytes
 
-    metadata, console = store.metadata, out_console()
-    val = (
-        f", {amount(metadata.val_tokens)} in {metadata.val_documents:,} documents set aside"
-        if metadata.val_tokens
-        else ""
-    )
-    rows = [
-        ("tokens", f"{metadata.total_tokens:,} in {metadata.documents:,} documents{val}"),
+    metadata = store.metadata
+    val = f", {amount(metadata.val_tokens)} in {count(metadata.val_documents, 'document')} set aside"
+    size = human_bytes(sum(shard.bytes for shard in metadata.shards))
+    return [
+        (
+            "tokens",
+            f"{metadata.total_tokens:,} in {count(metadata.documents, 'document')}{val if metadata.val_tokens else ''}",
+        ),
         ("chunks", f"{metadata.num_chunks:,} of {metadata.chunk_size:,} tokens, {_packing(store)}"),
         ("text", f"{human_bytes(metadata.text_bytes)}, {bytes_per_token(store):.2f} bytes per token"),
-        (
-            "on disk",
-            f"{human_bytes(sum(s.bytes for s in metadata.shards))} in {len(metadata.shards)} shards, {metadata.dtype}",
-        ),
+        ("on disk", f"{size} in {count(len(metadata.shards), 'shard')}, {metadata.dtype}"),
     ]
-    if last is not None:
-        rows.append(
-            ("time", f"{duration(seconds)}: {last.text_mb_per_s:.0f} MB/s, {amount(last.tokens_per_s)} tokens/s")
-        )
-        rows.append(("", ", ".join(f"{name} {share:.0%}" for name, share in last.stage_shares.items())))
-    if metadata.rejects:
-        rows.append(("rejected", f"{metadata.rejects:,} records, listed in {store.path / 'rejects.jsonl'}"))
-    console.print(f"[bold green]Prepared[/] {store.path}")
-    console.print(facts(rows))
-    console.print(f"[dim]Look at it:[/] headrace inspect {store.path}")
+
+
+def _speed(seconds: float, live: PlainProgress) -> list[tuple[str, str | Text]]:
+    """Nothing for a dataset that was there already."""
+    from rich.text import Text
+
+    last, course = live.last, sparkline(live.rates.values())
+    if last is None:
+        return []
+    rate = Text.assemble(
+        f"{duration(seconds)}, ",
+        (f"{last.text_mb_per_s:.0f} MB/s", "rate"),
+        f", {amount(last.tokens_per_s)} tokens/s",
+        (f"   MB/s {course}", "curve") if course else "",
+    )
+    stages = Text(", ").join(
+        Text(f"{name} {share:.0%}", style=phase_style(STAGES.get(name, name)))
+        for name, share in last.stage_shares.items()
+    )
+    return [("time", rate), ("stages", stages)]
+
+
+def _rejected(store: TokenStore) -> list[tuple[str, str | Text]]:
+    rejects = store.metadata.rejects
+    return [("rejected", f"{count(rejects, 'record')}, listed in {store.path / 'rejects.jsonl'}")] if rejects else []
 
 
 def _packing(store: TokenStore) -> str:
@@ -181,9 +224,9 @@ def show_plan(config: PrepareConfig, *, as_json: bool) -> None:
             }
         )
         return
-    rows = [
+    rows: list[tuple[str, str | Text]] = [
         ("into", str(config.folder)),
-        ("input", f"{human_bytes(plan.total_bytes)} in {len(plan.sources):,} files"),
+        ("input", f"{human_bytes(plan.total_bytes)} in {count(len(plan.sources), 'file')}"),
         ("tasks", f"{len(plan.tasks):,}, the largest {human_bytes(largest)}"),
         ("workers", str(min(config.worker_count, len(plan.tasks)))),
         ("tokenizer", f"{tokenizer.name} ({tokenizer.kind}, {tokenizer.vocab_size:,} ids, {plan.dtype})"),
@@ -191,5 +234,5 @@ def show_plan(config: PrepareConfig, *, as_json: bool) -> None:
         *([("", f"... and {len(plan.sources) - 5:,} more")] if len(plan.sources) > 5 else []),
     ]
     console = out_console()
-    console.print("[bold]The plan[/] (nothing was written)")
-    console.print(facts(rows))
+    console.print("[title]The plan[/] [label](nothing was written)[/]")
+    print_facts(console, rows)

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from headrace.cli.output import err_console, json_option, print_json
+from headrace.cli.output import err_console, json_option, out_console, print_json, print_text
+from headrace.cli.stopping import NOTHING_LOST, stopping
 from headrace.errors import UsageError
 
 
@@ -33,18 +34,19 @@ def sample(run: str, prompt: tuple[str, ...], checkpoint: str, device: str, as_j
     saved = load_run(run, checkpoint=which_checkpoint(checkpoint), device=device)
     if not hasattr(saved.model, "generate"):
         raise UsageError(f"The model of {run} has no generate(tokens, count): it cannot write text.")
-    texts, started = [], time.perf_counter()
-    for text in prompt or ("",):
-        texts.append(saved.write(text, **settings))
-        if not as_json:
-            click.echo(click.style(text, bold=True) + texts[-1] + "\n")
+    texts, started, console = [], time.perf_counter(), out_console()
+    with stopping(NOTHING_LOST):
+        for text in prompt or ("",):
+            texts.append(saved.write(text, **settings))
+            if not as_json:
+                print_text(console, f"{text}{texts[-1]}\n", bold=len(text))
     seconds = time.perf_counter() - started
     if as_json:
         pairs = [{"prompt": text, "text": found} for text, found in zip(prompt or ("",), texts, strict=True)]
         print_json({"step": saved.manifest.step, "seconds": round(seconds, 3), "samples": pairs})
     else:
-        count = settings["max_new_tokens"] * len(texts)
-        err_console().print(f"[dim]step {saved.manifest.step:,}, {count / seconds:,.0f} tokens/s[/]")
+        tokens = settings["max_new_tokens"] * len(texts)
+        err_console().print(f"[label]step {saved.manifest.step:,}, {tokens / seconds:,.0f} tokens/s[/]")
 
 
 def which_checkpoint(checkpoint: str) -> str | int:

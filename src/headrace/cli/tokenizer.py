@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.output import err_console, facts, json_option, out_console, print_json
+from headrace.cli.measuring import measuring, told
+from headrace.cli.output import json_option, out_console, print_facts, print_json, print_next
+from headrace.cli.stopping import NOTHING_WRITTEN, stopping
+from headrace.cli.tables import plain_table, print_table
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from headrace.tokenizers import Tokenizer
 
 DEFAULT_SOURCE = "python-stdlib"
+TOLD_EVERY = 4_000_000  # bytes
 
 
 @click.group(short_help="Train, check and time tokenizers.")
@@ -34,21 +42,22 @@ def check(name: str, sources: tuple[str, ...], megabytes: float, as_json: bool) 
 
     from headrace.tokenizers import check_parity, load_tokenizer
 
-    loaded = load_tokenizer(name)
-    report = check_parity(loaded, take_texts(sources, megabytes))
+    with measuring() as tell:
+        tell(f"Comparing the engines of {name}")
+        loaded = load_tokenizer(name)
+        report = check_parity(loaded, take_texts(sources, megabytes))
     if as_json:
         print_json({**msgspec.to_builtins(report), "fastest": report.fastest, "special": loaded.special})
         return
     console = out_console()
-    console.print(f"[bold]{loaded.name}[/]")
-    console.print(facts(_description(loaded, report.reference)))
+    console.print(loaded.name, style="title", markup=False, soft_wrap=True)
+    print_facts(console, _description(loaded, report.reference))
     console.print(f"\nCompared on {report.documents:,} texts, {report.sample_bytes / 1e6:.1f} MB:")
-    for engine in report.engines:
-        console.print(_verdict(engine), soft_wrap=True)
-    console.print(f"A run uses [bold]{report.fastest}[/].")
+    print_facts(console, [_verdict(engine) for engine in report.engines])
+    console.print(f"A run uses [number]{report.fastest}[/].")
 
 
-def _description(loaded: Tokenizer, reference: str) -> list[tuple[str, str]]:
+def _description(loaded: Tokenizer, reference: str) -> list[tuple[str, str | Text]]:
     controls = loaded.control_texts()
     shown = ", ".join(controls[:8]) + (f", ... ({len(controls):,} in all)" if len(controls) > 8 else "")
     special = loaded.special
@@ -60,14 +69,14 @@ def _description(loaded: Tokenizer, reference: str) -> list[tuple[str, str]]:
     ]
 
 
-def _verdict(report: Any) -> str:
-    from rich.markup import escape
+def _verdict(report: Any) -> tuple[str, str | Text]:
+    from rich.text import Text
 
     if report.unsupported is not None:
-        return f"  [yellow]-[/] {report.engine}: {escape(report.unsupported)}"
+        return report.engine, Text.assemble(("left out", "warn"), f": {report.unsupported}")
     if report.exact:
-        return f"  [green]exact[/] {report.engine}, {report.mb_per_s:.0f} MB/s a core"
-    return f"  [red]differs[/] {report.engine} on {escape(report.mismatch.describe())}"
+        return report.engine, Text.assemble(("exact", "good"), f", {report.mb_per_s:.0f} MB/s a core")
+    return report.engine, Text.assemble(("differs", "bad"), f" on {report.mismatch.describe()}")
 
 
 @tokenizer.command(short_help="Speed of every engine, and bytes per token.")
@@ -82,39 +91,41 @@ def bench(name: str, sources: tuple[str, ...], megabytes: float, rounds: int, as
     from headrace.tokenizers.fast import one_thread_each
 
     one_thread_each()
-    loaded = load_tokenizer(name)
-    texts = take_texts(sources, megabytes)
-    results = time_engines(loaded, texts, rounds)
+    with measuring() as tell:
+        loaded = load_tokenizer(name)
+        texts = take_texts(sources, megabytes)
+        results, left_out = time_engines(loaded, texts, rounds, tell)
     if as_json:
         print_json({"tokenizer": loaded.name, "bytes": sum(map(len, texts)), "engines": results})
         return
-    from rich.table import Table
-
-    table = Table("engine", "MB/s", "tokens/s", "bytes/token", "load s", title=f"{loaded.name}, one core, cold")
+    console, table = out_console(), plain_table("engine", "MB/s", "tokens/s", "bytes/token", "load")
     for row in results:
         columns = (f"{row['mb_per_s']:.1f}", f"{row['tokens_per_s']:,.0f}", f"{row['bytes_per_token']:.3f}")
-        table.add_row(row["engine"], *columns, f"{row['load_seconds']:.2f}")
-    out_console().print(table)
+        table.add_row(row["engine"], *columns, f"{row['load_seconds']:.2f} s")
+    console.print(f"[title]{loaded.name}[/] [label]one core, cold[/]")
+    print_table(console, table)
+    for engine, why in left_out.items():
+        console.print(f"{engine} is left out: {why}", style="label", markup=False)
 
 
-def time_engines(loaded: Tokenizer, texts: Sequence[bytes], rounds: int) -> list[dict[str, Any]]:
-    """Interleaved, so that a noisy moment hits all of them."""
+def time_engines(
+    loaded: Tokenizer, texts: Sequence[bytes], rounds: int, tell: Callable[[str], None]
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Interleaved, so that a noisy moment hits all of them. Also the engines that cannot, and why."""
     from headrace.tokenizers import FAST_ENGINES, Unsupported
 
     engines = [*FAST_ENGINES, "reference"]
     timed: dict[str, list[tuple[float, float, int]]] = {engine: [] for engine in engines}
-    console = err_console()
+    left_out: dict[str, str] = {}
     for number in range(rounds):
         for engine in engines:
-            if console.is_terminal:
-                console.print(f"round {number + 1} of {rounds}: {engine} ...", end="\r")
+            tell(f"Round {number + 1} of {rounds}: {engine}")
             try:
                 timed[engine].append(_time_once(loaded, engine, texts))
             except Unsupported as error:
-                if number == 0:
-                    console.print(f"{engine} is left out: {error}")
+                left_out[engine] = str(error)
     size = sum(map(len, texts))
-    return [_row(loaded, engine, size, runs) for engine, runs in timed.items() if runs]
+    return [_row(loaded, engine, size, runs) for engine, runs in timed.items() if runs], left_out
 
 
 def _time_once(loaded: Tokenizer, engine: str, texts: Sequence[bytes]) -> tuple[float, float, int]:
@@ -159,19 +170,52 @@ def train(
     as_json: bool,
 ) -> None:
     """Learn a vocabulary from SOURCE and write a Hugging Face tokenizer.json."""
+    from rich.markup import escape
+
     from headrace.tokenizers import load_tokenizer
     from headrace.tokenizers.train import train_bpe
 
     texts = _all_texts(sources, text_field, None if megabytes is None else int(megabytes * 1e6))
-    progress = err_console().is_terminal and not as_json
-    train_bpe(texts, out, vocab_size=vocab_size, pattern=pattern, control_tokens=control_token, show_progress=progress)
+    with stopping(NOTHING_WRITTEN), told("Learning ...") as tell:
+        in_thread(lambda: train_bpe(
+            _counted(texts, tell), out, vocab_size=vocab_size, pattern=pattern, control_tokens=control_token
+        ))  # fmt: skip
     size = load_tokenizer(out).vocab_size
     if as_json:
         print_json({"path": str(out), "vocab_size": size})
-    else:
-        out_console().print(
-            f"[bold green]Trained[/] {out}: {size:,} ids. Use it: headrace prepare ... --tokenizer {out}"
-        )
+        return
+    console = out_console()
+    console.print(f"[done]Trained[/] {escape(str(out))}: {size:,} ids", soft_wrap=True)
+    print_next(console, "Use it", f"headrace prepare ... --tokenizer {shlex.quote(str(out))}")
+
+
+def in_thread(work: Callable[[], object]) -> None:
+    """The library learns without looking at signals: in a thread of its own Ctrl-C need not wait for it."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # raised again where somebody waits for it
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.1)
+    if failed:
+        raise failed[0]
+
+
+def _counted(texts: Iterator[bytes], tell: Callable[[str], None]) -> Iterator[bytes]:
+    read, said = 0, 0
+    for text in texts:
+        yield text
+        read += len(text)
+        if read - said >= TOLD_EVERY:
+            tell(f"Reading, {read / 1e6:,.0f} MB")
+            said = read
+    tell(f"Learning from {read / 1e6:,.1f} MB")
 
 
 def take_texts(sources: Sequence[str], megabytes: float) -> list[bytes]:

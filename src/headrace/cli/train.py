@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.output import amount, duration, facts, json_option, out_console, print_json
-from headrace.errors import StoreError, UsageError
+from headrace.cli.chart import sparkline
+from headrace.cli.output import amount, duration, json_option, out_console, print_facts, print_json, print_next
+from headrace.errors import HeadraceError, Interrupted, StoreError, UsageError
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
+    from headrace.cli.train_view import TrainView
     from headrace.training import Recipe, Trainer, TrainResult
 
 TEST = {"size": "nano", "steps": 20, "seq_len": 128, "eval_every": 10, "log_every": 5}
@@ -66,6 +75,8 @@ DECIDED = {"name": "--model", "size": "--size", "seed": "--seed", "device": "--d
 @click.option("--holdout", type=float, default=0.01, show_default=True, help="Share for validation, if data has none.")
 @click.option("-j", "--num-workers", "--workers", type=int, help="Threads that tokenize live text.")
 @click.option("--device", default="auto", show_default=True)
+@click.option("--parallel", type=click.Choice(["auto", "none", "ddp", "fsdp"]), default="auto", show_default=True,
+              help="Over the processes of torchrun; auto: ddp there.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--log-every", type=int, help="Steps.  [default: 10]")
 @click.option("--eval-every", type=int, help="Steps.  [default: a tenth of the run]")
@@ -80,11 +91,11 @@ DECIDED = {"name": "--model", "size": "--size", "seed": "--seed", "device": "--d
 @click.option("-v", "--verbose", is_flag=True, help="Say more; with live text, one line per tokenized group.")
 @click.option("--force", is_flag=True, help="Start the run over; deletes only what a run writes.")
 @json_option
-def train(as_json: bool, force: bool, **options: Any) -> None:
+def train(as_json: bool, force: bool, parallel: str, **options: Any) -> None:
     """Train on DATA, folders that 'headrace prepare' made, mixed by weight: DIR=0.8 DIR=0.2.
 
     \b
-    headrace train data/python-stdlib                    a small transformer, on any machine
+    headrace train data/python-stdlib                    a small transformer
     headrace train data/web=0.8 data/code=0.2 --size small --compile
     headrace train --text corpus/*.jsonl --steps 500     no prepare step
 
@@ -92,17 +103,35 @@ def train(as_json: bool, force: bool, **options: Any) -> None:
     """
     from headrace.cli.train_view import TrainView
     from headrace.training import build_trainer
+    from headrace.training.parallel import start_group
 
-    recipe = recipe_of(options)
-    view = TrainView(quiet=as_json)
-    trainer = build_trainer(recipe, force=force, report=view.say)
-    trainer.listen(view)
-    with view:
-        result = trainer.run()
-    if as_json:
-        print_json(summary(result, trainer))
-    else:
-        show_result(result, trainer)
+    with one_voice(), start_group(parallel, options["device"]) as group:
+        recipe = recipe_of({**options, "device": group.device(options["device"])})
+        view = TrainView(quiet=as_json or not group.main)
+        trainer = build_trainer(recipe, force=force, report=view.say, group=group)
+        trainer.listen(view)
+        with view:
+            result = trainer.run()
+        if as_json and group.main:
+            print_json(summary(result, trainer))
+        elif group.main:
+            show_result(result, trainer, view)
+
+
+@contextmanager
+def one_voice() -> Iterator[None]:
+    """Of several ranks the first speaks for all; another one says only what is its own, with its name."""
+    rank = int(os.environ.get("RANK", "0"))
+    try:
+        yield
+    except HeadraceError as error:
+        from headrace.training.parallel import FailedOnMain
+
+        if rank and isinstance(error, (FailedOnMain, Interrupted)):
+            sys.exit(error.exit_code)
+        if rank:
+            error.args = (f"rank {rank}: {error}",)
+        raise
 
 
 def recipe_of(options: dict[str, Any]) -> Recipe:
@@ -273,17 +302,35 @@ def summary(result: TrainResult, trainer: Trainer) -> dict[str, Any]:
     }
 
 
-def show_result(result: TrainResult, trainer: Trainer) -> None:
-    import math
+def show_result(result: TrainResult, trainer: Trainer, view: TrainView) -> None:
+    from rich.text import Text
 
+    console = out_console()
+    console.print(Text.assemble(("Trained ", "done"), str(result.out)), soft_wrap=True)
+    print_facts(console, [*_rates(result, trainer), *_quality(result, view)])
+    print_next(console, "Let it write", f"headrace sample {shlex.quote(str(result.out))} --prompt 'def '")
+
+
+def _rates(result: TrainResult, trainer: Trainer) -> list[tuple[str, str | Text]]:
     rate = result.tokens / trainer.seconds if trainer.seconds else 0.0
-    rows = [
+    return [
         ("steps", f"{result.step:,}, {amount(result.tokens)} tokens in {duration(trainer.seconds)}"),
-        ("rate", f"{rate:,.0f} tokens/s"),
+        ("tokens/s", f"{rate:,.0f}"),
     ]
+
+
+def _quality(result: TrainResult, view: TrainView) -> list[tuple[str, str | Text]]:
+    """With the course that they took, as far as this process saw it."""
+    from rich.text import Text
+
+    history = view.status.history
+    rows: list[tuple[str, str | Text]] = []
     if math.isfinite(result.loss):  # there is none if every step was made before
-        rows.append(("loss", f"{result.loss:.4f}"))
+        course = sparkline(history.steps["train_loss"])
+        rows.append(("loss", Text.assemble((f"{result.loss:.4f}", "loss"), f"  {course}" if course else "")))
     if result.val_loss is not None:
-        rows.append(("validation", f"{result.val_loss:.4f}, perplexity {math.exp(result.val_loss):,.1f}"))
-    rows += [("run", str(result.out)), ("next", f"headrace sample {result.out} --prompt 'def '")]
-    out_console().print(facts(rows))
+        course = sparkline(history.evals["val_loss"])
+        perplexity = f", perplexity {math.exp(result.val_loss):,.1f}"
+        words = Text.assemble((f"{result.val_loss:.4f}", "mark"), perplexity, f"  {course}" if course else "")
+        rows.append(("val", words))
+    return rows

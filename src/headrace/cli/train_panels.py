@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli.chart import draw_chart
-from headrace.cli.output import amount
+from headrace.cli.output import amount, rough
+from headrace.cli.tables import flowed
+from headrace.cli.theme import in_order, phase_letter, phase_style
 from headrace.cli.train_status import RunStatus
 from headrace.training.titles import data_title, model_title
 
@@ -15,19 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.text import Text
 
-# Span -> colour, and the letter that stands for it where there are no colours.
-SPANS = {
-    "forward": ("cyan", "f"),
-    "backward": ("blue", "b"),
-    "optimizer": ("green", "o"),
-    "data_wait": ("red", "w"),
-    "host_to_device": ("bright_red", "h"),
-    "sync": ("yellow", "s"),
-    "evaluation": ("magenta", "e"),
-    "checkpoint": ("bright_magenta", "c"),
-    "other": ("bright_black", "."),
-}
-UNKNOWN = ("white", "?")
 CHART_ROWS = (3, 10)
 NARROW = 24  # columns; a curve says nothing in fewer
 LEAST_SHARE = 0.005  # of the time; less is no word in the legend, but for the wait for data
@@ -50,7 +39,7 @@ def live_view(status: RunStatus, *, width: int, height: int, colour: bool) -> Gr
 
 
 def plain_line(status: RunStatus) -> str:
-    """step 1,200/10,000  loss 3.412  val 3.520  12,345 tok/s  data wait 0.1%  eta 4 min"""
+    """step 1,200/10,000  loss 3.412  val 3.520  tokens/s 12,345  data wait 0.1%  eta 4 min"""
     last, eta = status.last, status.eta()
     val = _number(status.evaluated.get("val_loss"), "{:.3f}")
     parts = [
@@ -58,24 +47,11 @@ def plain_line(status: RunStatus) -> str:
         f"loss {_number(last.get('loss'), '{:.3f}') or '-'}",
         f"val {val}" if val else "",
         *(f"{name} {value}" for name, value in _metrics(status)),
-        f"{_number(last.get('tokens_per_second'), '{:,.0f}') or '-'} tok/s",
+        f"tokens/s {_number(last.get('tokens_per_second'), '{:,.0f}') or '-'}",
         f"data wait {_number(last.get('data_wait_share'), '{:.1%}') or '-'}",
         f"eta {rough(eta)}" if eta is not None and status.step < status.steps else "",
     ]
     return "  ".join(part for part in parts if part)
-
-
-def rough(seconds: float) -> str:
-    """An estimate, no more exact than it is: 40 s, 4 min, 2 h 10 min, 3 d 4 h."""
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {minutes} min"
-    return f"{hours // 24} d {hours % 24} h"
 
 
 def printable(text: str) -> str:
@@ -88,9 +64,9 @@ def _title(status: RunStatus, width: int) -> list[Text]:
 
     data, device = data_title(status.run), status.run.get("device")
     words = Text(no_wrap=True, overflow="ellipsis")
-    words.append(printable(model_title(status.run)), style="bold")
+    words.append(printable(model_title(status.run)), style="title")
     words.append(printable(f", on {data}" if data else ""))
-    words.append(f"  {device}" if device else "", style="dim")
+    words.append(f"  {device}" if device else "", style="label")
     words.truncate(width, overflow="ellipsis")
     return [words]
 
@@ -102,9 +78,9 @@ def _progress(status: RunStatus, width: int) -> list[RenderableType]:
 
     eta = status.eta()
     words = Text.assemble(
-        (f"{math.floor(100 * status.share)}%", "bold"),
-        (f"  {status.step:,}/{status.steps:,}", "dim"),
-        (f"  {rough(eta)} left", "bold") if eta is not None else "",
+        (f"{math.floor(100 * status.share)}%", "number"),
+        (f"  {status.step:,}/{status.steps:,}", "label"),
+        (f"  eta {rough(eta)}", "number") if eta is not None else "",
         no_wrap=True,
     )
     room = width - words.cell_len - 1
@@ -128,7 +104,7 @@ def _curve(status: RunStatus, width: int, height: int) -> list[Text]:
     legend = "loss, o validation" if marks else "loss"
     span = f"step {curve[0][0]:,} to {max(curve[-1][0], marks[-1][0] if marks else 0):,}"
     foot = f"{legend}{span.rjust(width - len(legend))}" if len(legend) + len(span) + 2 <= width else legend
-    return [*lines, Text(foot[:width], style="dim", no_wrap=True)]
+    return [*lines, Text(foot[:width], style="label", no_wrap=True)]
 
 
 def _points(steps: Sequence[Any], values: Sequence[Any]) -> list[tuple[float, float]]:
@@ -139,14 +115,14 @@ def _quality(status: RunStatus) -> list[Cell]:
     last, found = status.last, status.evaluated
     best = f"{status.best[0]:.4f} at {status.best[1]:,}" if status.best else ""
     return _cells(
-        ("loss", "bold cyan", _number(last.get("loss"), "{:.4f}") or ("no number" if last else "")),
-        ("val", "bold magenta", _number(found.get("val_loss"), "{:.4f}")),
+        ("loss", "loss", _number(last.get("loss"), "{:.4f}") or ("no number" if last else "")),
+        ("val", "mark", _number(found.get("val_loss"), "{:.4f}")),
         ("best", "", best if status.best and status.best[0] != found.get("val_loss") else ""),
         ("perplexity", "", _number(found.get("perplexity"), "{:,.2f}")),
         ("accuracy", "", _number(found.get("accuracy"), "{:.1%}")),
         ("lr", "", _number(last.get("lr"), "{:.2e}")),
         ("grad norm", "", _number(last.get("grad_norm"), "{:.3g}")),
-        ("skipped", "red", _number(last.get("skipped") or None, "{:,}")),
+        ("skipped", "bad", _number(last.get("skipped") or None, "{:,}")),
         *((name, "", value) for name, value in _metrics(status)),
     )
 
@@ -162,9 +138,9 @@ def _speed(status: RunStatus) -> list[Cell]:
 
     last = status.last
     return _cells(
-        ("tokens/s", "bold green", _number(last.get("tokens_per_second"), "{:,.0f}")),
+        ("tokens/s", "rate", _number(last.get("tokens_per_second"), "{:,.0f}")),
         ("MFU", "", _number(last.get("mfu"), "{:.1%}")),
-        ("data wait", "bold", _number(last.get("data_wait_share"), "{:.1%}")),
+        ("data wait", "number", _number(last.get("data_wait_share"), "{:.1%}")),
         ("tokens", "", _number(last.get("tokens"), amount)),
         ("cpu", "", _number(last.get("cpu"), "{:.0%}")),
         ("memory", "", _number(last.get("memory"), human_bytes)),
@@ -181,7 +157,7 @@ def _cells(*cells: Cell) -> list[Cell]:
 def _wrapped(cells: Sequence[Cell], width: int) -> list[Text]:
     from rich.text import Text
 
-    return _flowed([Text.assemble((f"{words} ", "dim"), (value, style)) for words, style, value in cells], 3, width)
+    return _fitting([Text.assemble((f"{words} ", "label"), (value, style)) for words, style, value in cells], 3, width)
 
 
 def _anatomy(status: RunStatus, width: int, *, colour: bool) -> list[Text]:
@@ -191,16 +167,16 @@ def _anatomy(status: RunStatus, width: int, *, colour: bool) -> list[Text]:
     shares = status.shares()
     if not shares:
         return []
-    order = [name for name in SPANS if name in shares] + [name for name in shares if name not in SPANS]
+    order = in_order(list(shares))
     bar, legend = Text(no_wrap=True), []
     edges = _edges([shares[name] for name in order], width)
     for name, start, stop in zip(order, edges[:-1], edges[1:], strict=True):
-        style, letter = SPANS.get(name, UNKNOWN)
+        style, letter = phase_style(name), phase_letter(name)
         bar.append(("█" if colour else letter) * (stop - start), style=style)
         if shares[name] >= LEAST_SHARE or name == "data_wait":
             mark = ("█ " if colour else f"{letter} ", style)
-            legend.append(Text.assemble(mark, (f"{name.replace('_', ' ')} ", "dim"), f"{shares[name]:.1%}"))
-    return [bar, *_flowed(legend, 2, width)]
+            legend.append(Text.assemble(mark, (f"{name.replace('_', ' ')} ", "label"), f"{shares[name]:.1%}"))
+    return [bar, *_fitting(legend, 2, width)]
 
 
 def _edges(shares: Sequence[float], width: int) -> list[int]:
@@ -212,14 +188,8 @@ def _edges(shares: Sequence[float], width: int) -> list[int]:
     return edges
 
 
-def _flowed(pieces: Sequence[Text], gap: int, width: int) -> list[Text]:
-    """Whole pieces only: a line ends where the next one has no room."""
-    lines: list[Text] = []
-    for piece in pieces:
-        if lines and lines[-1].cell_len + gap + piece.cell_len <= width:
-            lines[-1].append(" " * gap).append_text(piece)
-        else:
-            lines.append(piece)
+def _fitting(pieces: Sequence[Text], gap: int, width: int) -> list[Text]:
+    lines = flowed(pieces, gap, width)
     for line in lines:
         line.no_wrap = True
         line.truncate(width, overflow="ellipsis")
@@ -233,7 +203,7 @@ def _sample(status: RunStatus, width: int) -> list[Text]:
     if not status.sample:
         return []
     lines = []
-    for words, name, style in (("text", "prompt", ""), ("data", "expected", "green"), ("model", "predicted", "cyan")):
+    for words, name, style in (("text", "prompt", ""), ("data", "expected", "good"), ("model", "predicted", "curve")):
         room = width - 7
         value = " ".join(printable(str(status.sample.get(name) or "")).split())
         shown = Text(value, style=style, no_wrap=True)
@@ -242,7 +212,7 @@ def _sample(status: RunStatus, width: int) -> list[Text]:
 
             shown = Text("…" + set_cell_size(value[::-1], room - 1).rstrip()[::-1], no_wrap=True)
         shown.truncate(max(1, room), overflow="ellipsis")
-        lines.append(Text.assemble((words.ljust(7), "dim"), shown, no_wrap=True))
+        lines.append(Text.assemble((words.ljust(7), "label"), shown, no_wrap=True))
     return lines
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli.live import PLAIN_EVERY
-from headrace.cli.output import err_console
+from headrace.cli.output import can_be_live, err_console
 from headrace.cli.train_panels import live_view, plain_line, printable
 from headrace.cli.train_status import RunStatus
 
@@ -37,7 +37,7 @@ class TrainView:
         self._drawn: tuple[Any, Group] | None = None
         self._version = 0
         self._live: Any = None
-        if not quiet and self._can_be_live():
+        if not quiet and can_be_live(self._console):
             self._live = self._new_live()
 
     def __enter__(self) -> TrainView:
@@ -65,11 +65,6 @@ class TrainView:
         if not self._quiet:
             for line in text.splitlines():
                 self._print(printable(line))
-
-    def _can_be_live(self) -> bool:
-        """Not in a pipe, not on a terminal that cannot move its cursor, nor on one without the characters."""
-        console = self._console
-        return console.is_terminal and not console.is_dumb_terminal and not console.options.ascii_only
 
     def _new_live(self) -> Any:
         from rich.live import Live

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.output import err_console, json_option, out_console, print_json
+from headrace.cli.output import can_be_live, count, err_console, json_option, out_console, print_json
+from headrace.cli.stopping import NOTHING_WRITTEN, stopping
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from headrace.storage import TokenStore
+    from headrace.storage.verify import VerifyReport
 
 SAMPLE = 200
 
@@ -26,7 +30,18 @@ def verify(folder: Path, tokens: bool, as_json: bool) -> None:
     """Find any flipped bit, cut file, wrong count, missing shard, or id that is none. Exit code 1 if there is one."""
     import msgspec
 
-    from headrace.files import human_bytes
+    with stopping(NOTHING_WRITTEN):
+        report, problems = find_problems(folder, tokens=tokens)
+    if as_json:
+        print_json({**msgspec.to_builtins(report), "problems": problems, "ok": not problems})
+    elif not problems:
+        show_whole(report)
+    if problems:
+        show_problems(folder, problems, err_console() if as_json else out_console())
+        sys.exit(1)
+
+
+def find_problems(folder: Path, *, tokens: bool) -> tuple[VerifyReport, list[str]]:
     from headrace.storage import TokenStore
     from headrace.storage import verify as check
 
@@ -37,21 +52,26 @@ def verify(folder: Path, tokens: bool, as_json: bool) -> None:
         problems += check_plans(folder)
     if tokens and not problems:
         problems += check_tokens(TokenStore(folder))
-    if as_json:
-        print_json({**msgspec.to_builtins(report), "problems": problems, "ok": not problems})
-    console = out_console() if not as_json else err_console()
+    return report, problems
+
+
+def show_whole(report: VerifyReport) -> None:
+    from headrace.files import human_bytes
+
+    counted = f"{report.tokens:,} tokens in {count(report.documents, 'document')}, {count(report.shards, 'shard')}"
+    out_console().print(
+        f"[done]Whole[/]: {counted}, {human_bytes(report.bytes)}: every checksum, count and id is right."
+    )
+
+
+def show_problems(folder: Path, problems: list[str], console: Console) -> None:
+    from rich.text import Text
+
+    wide = not console.is_terminal
     for problem in problems:
-        console.print(f"[bold red]bad[/] {problem}", soft_wrap=True)
-    if problems:
-        console.print(
-            f"{len(problems)} problems in {folder}. Write it again: headrace prepare ... --force", soft_wrap=True
-        )
-        sys.exit(1)
-    if not as_json:
-        console.print(
-            f"[bold green]Whole[/]: {report.tokens:,} tokens in {report.documents:,} documents, {report.shards} "
-            f"shards, {human_bytes(report.bytes)}: every checksum, count and id is right."
-        )
+        console.print(Text.assemble(("bad ", "failed"), problem), soft_wrap=wide)
+    again = "Write it again: headrace prepare ... --force"
+    console.print(Text(f"{count(len(problems), 'problem')} in {folder}. {again}"), soft_wrap=wide)
 
 
 def check_plans(folder: Path) -> list[str]:
@@ -100,12 +120,19 @@ def _without_control_tokens(store: TokenStore, ids: Any) -> Any:
 @contextlib.contextmanager
 def _shard_bar(folder: Path) -> Iterator[Callable[[Any], None]]:
     """On a terminal a bar that counts shards, gone when it is done; nothing elsewhere."""
-    from rich.progress import MofNCompleteColumn, Progress
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from headrace.storage import read_metadata
 
     console = err_console()
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    words = TextColumn("{task.description}", style="title")
+    columns = (
+        words,
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("eta"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not can_be_live(console)) as progress:
         bar = progress.add_task("Checking", total=len(read_metadata(folder).shards))
         yield lambda shard: progress.advance(bar)

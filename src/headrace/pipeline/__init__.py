@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from headrace.pipeline.plan import Plan, Task, make_plan
     from headrace.pipeline.progress import Observer, Progress
     from headrace.pipeline.run import open_config_source, plan_for
-    from headrace.pipeline.start import prepare, run_prepare
+    from headrace.pipeline.start import prepare, run_prepare, run_share
 
 __all__ = [
     "Observer",
@@ -26,6 +26,7 @@ __all__ = [
     "plan_for",
     "prepare",
     "run_prepare",
+    "run_share",
 ]
 
 _HOMES = {
@@ -39,6 +40,7 @@ _HOMES = {
     "plan_for": "run",
     "prepare": "start",
     "run_prepare": "start",
+    "run_share": "start",
 }
 
 

@@ -14,6 +14,7 @@ ENGINES = ("auto", "reference", "gigatoken", "fastokens")
 PACKINGS = ("concat", "best-fit")
 VERIFY = ("sample", "full", "none")
 DTYPES = ("auto", "uint16", "int32")
+PLACES = ("local", "ray")
 LEAST_TASK = 8 << 20  # input bytes; below, the overhead of a task shows, and a whole run needs no worker processes
 
 
@@ -44,6 +45,13 @@ class PrepareConfig:
     task_bytes: int | None = None  # None: by the size of the input, see plan.py
     sha256: bool = False
     force: bool = False
+    task_index: int | None = None  # which share of the plan's tasks this is, see shares.py
+    task_count: int | None = None  # in how many shares the plan is done
+    finish: bool = False
+    on: str = "local"
+    ray_address: str = "auto"
+    cpus_per_task: int = 1
+    memory_per_task: float | None = None  # bytes
 
     def __post_init__(self) -> None:
         _at_least("--chunk-size", self.chunk_size, 1, "a chunk holds at least 1 token; 2048 is usual")
@@ -57,6 +65,30 @@ class PrepareConfig:
         _one_of("--packing", self.packing, PACKINGS)
         _one_of("--verify", self.verify, VERIFY)
         _one_of("--dtype", self.dtype, DTYPES)
+        _one_of("--on", self.on, PLACES)
+        _at_least("--cpus-per-task", self.cpus_per_task, 1, "a task computes on one core")
+        self._check_share()
+        self._check_place()
+
+    def _check_share(self) -> None:
+        index, count = self.task_index, self.task_count
+        if (index is None) != (count is None):
+            raise UsageError("--task-index and --task-count belong together: the 4th of 64 shares is --task-index 3.")
+        if index is not None and count is not None and not 0 <= index < count:
+            raise UsageError(f"--task-index {index}: with --task-count {count} it must be from 0 to {count - 1}.")
+        if self.finish and index is not None:
+            raise UsageError("--finish comes after all shares: leave --task-index and --task-count out.")
+        if self.force and (self.finish or index is not None):
+            raise UsageError(
+                "--force would throw away what other shares have made. Delete the folder once, before the first share."
+            )
+
+    def _check_place(self) -> None:
+        asked = (self.ray_address, self.cpus_per_task, self.memory_per_task) != ("auto", 1, None)
+        if self.on != "ray" and asked:
+            raise UsageError("--ray-address, --cpus-per-task and --memory-per-task are for a cluster: pass --on ray.")
+        if self.on == "ray" and (self.finish or self.task_index is not None):
+            raise UsageError("--on ray does the whole plan: leave --task-index, --task-count and --finish out.")
 
     @property
     def folder(self) -> Path:

@@ -22,6 +22,7 @@ COMPARE_ENGINES_FROM = 2 << 30  # input bytes; below, loading a second engine (0
 class Choice(NamedTuple):
     engine: str
     exact: frozenset[str]  # the fast engines whose ids are the reference's
+    wrong: frozenset[str] = frozenset()  # those whose ids are not; the rest could not be loaded
 
 
 class Gate:
@@ -65,7 +66,8 @@ def decide(
     events.write("parity", report=msgspec.to_builtins(report))
     _tell(report, banned, observer)
     exact = frozenset(engine.engine for engine in report.engines if engine.exact) - banned
-    choice = Choice(_pick(config.engine, report, exact), exact)
+    wrong = frozenset(engine.engine for engine in report.engines if engine.mismatch is not None)
+    choice = Choice(_pick(config.engine, report, exact), exact, wrong)
     observer.notice(_sentence(choice.engine, report))
     return choice
 

@@ -67,10 +67,11 @@ class Waiting:
 
 def workers_ahead(config: PrepareConfig) -> int:
     """How many workers a run will surely want, by a glance at the files named; 0 where only the plan can tell."""
-    if (config.folder / "metadata.json").exists() and not config.force:
+    if config.on != "local" or config.finish or ((config.folder / "metadata.json").exists() and not config.force):
         return 0
     sources = [config.source] if isinstance(config.source, (str, Path)) else config.source
     size = sum(map(_file_size, sources))
+    size //= config.task_count or 1
     tasks = size // (config.task_bytes or LEAST_TASK)
     return min(config.worker_count, tasks) if size > LEAST_TASK else 0
 

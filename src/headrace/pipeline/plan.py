@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import xxhash
 
 from headrace.errors import UsageError
 from headrace.pipeline.config import LEAST_TASK, PrepareConfig
-from headrace.sources import ReadOptions, Source, Span
+from headrace.pipeline.hub_record import HubRecord, sources_of
+from headrace.sources import Listing, ReadOptions, Source, Span
 from headrace.storage import SourceInfo, dtype_for
 from headrace.tokenizers import Tokenizer
 
@@ -46,17 +48,30 @@ class Plan(msgspec.Struct, frozen=True):
     eos_id: int | None
     bos_id: int | None
     max_tokens: int | None
+    listings: list[Listing] = []  # what the hub answered, for whoever goes on with this plan
+    whole_bytes: int | None = None  # of the plan that this one is a share of
 
     @property
     def total_bytes(self) -> int:
         return sum(task.size for task in self.tasks)
 
+    @property
+    def digest(self) -> str:
+        """Short for the identity, to stand in each result."""
+        return xxhash.xxh3_128_hexdigest(msgspec.json.encode(self.identity, order="deterministic"))
 
-def make_plan(config: PrepareConfig, source: Source, tokenizer: Tokenizer) -> Plan:
+    @property
+    def hub_record(self) -> HubRecord:
+        spans = [span for task in self.tasks for span in task.spans]
+        return HubRecord(self.listings, self.sources, self.read, self.identity["task_bytes"], spans)
+
+
+def make_plan(config: PrepareConfig, source: Source, tokenizer: Tokenizer, record: HubRecord | None = None) -> Plan:
     size = config.task_bytes or min(LARGEST_TASK, max(LEAST_TASK, source.total_bytes // TASKS_WANTED))
-    sources = [SourceInfo(file.path, file.size, file.revision) for file in source.files]
+    sources = sources_of(source)
     max_tokens = config.max_chunks * config.chunk_size if config.max_chunks is not None else None
-    tasks = group(source.spans(size), size, together=source.sequential)
+    spans = record.spans_of(source, size) if record is not None else None
+    tasks = group(spans or source.spans(size), size, together=source.sequential)
     return Plan(
         tasks=[msgspec.structs.replace(task, max_tokens=max_tokens) for task in tasks],
         sources=sources,
@@ -66,6 +81,7 @@ def make_plan(config: PrepareConfig, source: Source, tokenizer: Tokenizer) -> Pl
         eos_id=_special(tokenizer, "eos") if config.eos else None,
         bos_id=_special(tokenizer, "bos") if config.bos else None,
         max_tokens=max_tokens,
+        listings=source.listings,
     )
 
 

@@ -27,11 +27,11 @@ REPORT_EVERY = 0.2  # seconds
 Send = Callable[[Message], None]
 
 
-def attempt(runner: TaskRunner, order: RunTask, send: Send) -> Message:
+def attempt(runner: TaskRunner, order: RunTask, send: Send, every: float = REPORT_EVERY) -> Message:
     """Do a task, and turn every way it can end into a message."""
     index = order.task.index
     try:
-        return runner.run(order.task, order.engine, _now_and_then(index, send))
+        return runner.run(order.task, order.engine, _now_and_then(index, send, every))
     except EngineDiffers as error:
         return Differs(index, error.engine, error.mismatch, error.reason)
     except HeadraceError as error:
@@ -40,7 +40,7 @@ def attempt(runner: TaskRunner, order: RunTask, send: Send) -> Message:
         return Failed(index, type(error).__name__, str(error), traceback.format_exc())
 
 
-def _now_and_then(index: int, send: Send) -> Report:
+def _now_and_then(index: int, send: Send, every: float) -> Report:
     """Report a few times a second, not after each batch."""
     due, parent = time.monotonic(), os.getppid()
 
@@ -49,7 +49,7 @@ def _now_and_then(index: int, send: Send) -> Report:
         if os.getppid() != parent:
             os._exit(1)  # the run was killed; whoever goes on with it does this task again
         if time.monotonic() >= due:
-            due = time.monotonic() + REPORT_EVERY
+            due = time.monotonic() + every
             send(Advanced(index, counts, stages))
 
     return report

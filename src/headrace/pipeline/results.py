@@ -27,6 +27,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     verify: str
     batch_size: int | None
     sha256: bool
+    plan: str = ""  # the digest of what decides the bytes
 
 
 class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,7 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     counts: Counts
     engine: str
     max_tokens: int | None
+    plan: str = ""  # the run it was made for; a result of another one is not believed
 
     @property
     def train_tokens(self) -> int:

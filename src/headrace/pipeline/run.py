@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -15,17 +16,24 @@ from headrace.pipeline.command import command_of
 from headrace.pipeline.config import LEAST_TASK, PrepareConfig
 from headrace.pipeline.finish import check_rejects, finish
 from headrace.pipeline.gate import Choice, Gate, decide, likely_engine
+from headrace.pipeline.hub_record import HubRecord, read_record, write_record
 from headrace.pipeline.launch import Waiting
 from headrace.pipeline.local import Pool, run_inline
 from headrace.pipeline.plan import Plan, Task, make_plan
 from headrace.pipeline.progress import Observer, Progress
 from headrace.pipeline.results import Differs, Failed, Finished, Job, Message, TaskResult
 from headrace.pipeline.tracker import Tracker
-from headrace.pipeline.workfolder import EVENTS, WorkFolder
+from headrace.pipeline.workfolder import NAME as WORK
+from headrace.pipeline.workfolder import WorkFolder
 from headrace.sources import Source, open_source
 from headrace.storage import TokenStore
 from headrace.telemetry import EventLog
 from headrace.tokenizers import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from headrace.pipeline.cluster import RayPool
+
+End = TypeVar("End")
 
 
 def run(config: PrepareConfig, observer: Observer, waiting: Waiting) -> TokenStore:
@@ -34,11 +42,14 @@ def run(config: PrepareConfig, observer: Observer, waiting: Waiting) -> TokenSto
     work = WorkFolder(config.folder)
     work.create()
     with work.locked():
+        if (record := _record_of(config)) is not None:
+            record.tell_pinned(plan.listings, observer)
         if config.force:
             work.remove_own_files()
         if work.complete:
-            return _already_there(config, plan, work, observer)
+            return already_there(config, plan, work, observer)
         work.begin(plan.identity)
+        write_record(work.path, plan.hub_record)
         return Run(config, plan, tokenizer, work, observer, waiting).run()
 
 
@@ -47,10 +58,15 @@ def plan_for(config: PrepareConfig) -> tuple[Tokenizer, Plan]:
     tokenizer = load_tokenizer(config.tokenizer)
     if config.eos_token is not None:
         tokenizer = tokenizer.with_eos(config.eos_token)
-    return tokenizer, make_plan(config, open_config_source(config), tokenizer)
+    record = _record_of(config)
+    return tokenizer, make_plan(config, open_config_source(config, record), tokenizer, record)
 
 
-def open_config_source(config: PrepareConfig) -> Source:
+def _record_of(config: PrepareConfig) -> HubRecord | None:
+    return None if config.force else read_record(config.folder / WORK)
+
+
+def open_config_source(config: PrepareConfig, record: HubRecord | None = None) -> Source:
     """The input; a dataset that lies inside the input folder is none of it."""
     source = open_source(
         config.source,
@@ -59,6 +75,7 @@ def open_config_source(config: PrepareConfig) -> Source:
         revision=config.revision,
         separator=config.separator,
         keep_damaged=config.keep_damaged,
+        known=record.listings if record is not None else (),
     )
     files = [file for file in source.files if config.folder not in Path(file.path).parents]
     if not files:
@@ -66,7 +83,7 @@ def open_config_source(config: PrepareConfig) -> Source:
     return msgspec.structs.replace(source, files=files)
 
 
-def _already_there(config: PrepareConfig, plan: Plan, work: WorkFolder, observer: Observer) -> TokenStore:
+def already_there(config: PrepareConfig, plan: Plan, work: WorkFolder, observer: Observer) -> TokenStore:
     store = TokenStore(config.folder)
     work.check_same(store.metadata.config, msgspec.to_builtins(plan.identity))
     observer.notice(f"{config.folder} is prepared already, with these very settings: nothing to do.")
@@ -87,15 +104,19 @@ class Run:
     ) -> None:
         self._config, self._plan, self._tokenizer, self._work = config, plan, tokenizer, work
         self._observer, self._waiting = observer, waiting
-        self._events = EventLog(work.path / EVENTS)
-        self._results = work.results()
+        self._events = EventLog(work.events)
+        self._results = work.results(plan.digest, [task.index for task in plan.tasks])
         self._syncer = Syncer(config.folder)
         self._progress: Progress | None = None
         self._last_event = 0.0
         self._likely_engine = likely_engine(config, plan, work.banned_engines())
-        self._pool: Pool | None = None
+        self._pool: Pool | RayPool | None = None
 
     def run(self) -> TokenStore:
+        return self.run_to(self._finish)
+
+    def run_to(self, end: Callable[[list[TaskResult]], End]) -> End:
+        """Do what is left of the plan, then what is to be done with the results."""
         try:
             self._tell_start()
             self._say_resumed()
@@ -106,9 +127,7 @@ class Run:
             while (results := self._run_with(engine or gate.choice().engine, gate)) is None:
                 engine = self._next_engine(gate)
             self._syncer.finish()
-            store = finish(self._config, self._plan, self._tokenizer, results, self._work)
-            self._tell_done(store)
-            return store
+            return end(results)
         except HeadraceError as error:
             self._events.write("prepare_failed", error=str(error))
             raise
@@ -118,10 +137,19 @@ class Run:
             self._syncer.stop()
             self._events.close()
 
-    def _start_workers(self) -> Pool | None:
+    def _finish(self, results: list[TaskResult]) -> TokenStore:
+        store = finish(self._config, self._plan, self._tokenizer, results, self._work)
+        self._tell_done(store)
+        return store
+
+    def _start_workers(self) -> Pool | RayPool | None:
         """None for a job so small that it is done in this process."""
         tasks = len(self._tasks_left())
         try:
+            if tasks and self._config.on == "ray":
+                from headrace.pipeline.cluster import RayPool
+
+                return RayPool(self._job(), self._config)
             if self._plan.total_bytes <= LEAST_TASK or not tasks:
                 return None
             return Pool(self._job(), min(self._config.worker_count, tasks), self._waiting)
@@ -135,7 +163,7 @@ class Run:
             self._sync(result)
 
     def _save_tokenizer(self) -> None:
-        folder = self._config.folder / "tokenizer"
+        folder = self._work.tokenizer
         self._tokenizer.save(folder)
         for path in [*folder.iterdir(), folder]:
             self._syncer.add(path)
@@ -151,7 +179,7 @@ class Run:
         def decide_and_note() -> Choice:
             choice = decide(self._config, self._plan, self._tokenizer, banned, self._observer, self._events)
             exact = (choice.exact | trusted) - banned
-            self._work.trust_engines(exact)
+            self._work.note_gate(exact, choice.wrong)
             return choice._replace(exact=exact)
 
         return Gate(decide_and_note)
@@ -210,7 +238,7 @@ class Run:
         return Job(
             folder=str(config.folder),
             parts=str(self._work.path),
-            tokenizer=str(config.folder / "tokenizer"),
+            tokenizer=str(self._work.tokenizer),
             likely_engine=self._likely_engine,
             read=plan.read,
             dtype=plan.dtype,
@@ -221,6 +249,7 @@ class Run:
             verify=config.verify,
             batch_size=config.batch_size,
             sha256=config.sha256,
+            plan=plan.digest,
         )
 
     def _tell_start(self) -> None:
@@ -239,7 +268,7 @@ class Run:
             self._last_event = progress.seconds
             states = msgspec.to_builtins(tracker.task_states())
             self._events.write("prepare_progress", **msgspec.to_builtins(progress), **states)
-        done = progress.input_bytes / max(progress.total_input_bytes, 1)
+        done = progress.input_bytes / max(self._plan.whole_bytes or progress.total_input_bytes, 1)
         check_rejects(self._config, self._work, progress.counts, min(done, 0.999))
 
     def _tell_done(self, store: TokenStore) -> None:
@@ -273,16 +302,7 @@ class Run:
         return [task for task in self._wanted_tasks() if task.index not in self._results]
 
     def _wanted_tasks(self) -> list[Task]:
-        """All tasks, or with --max-chunks the first ones that together hold enough tokens."""
-        limit, total = self._plan.max_tokens, 0
-        for count, task in enumerate(self._plan.tasks, start=1):
-            result = self._results.get(task.index)
-            if limit is None or result is None:
-                return self._plan.tasks
-            total += result.train_tokens
-            if total >= limit:
-                return self._plan.tasks[:count]
-        return self._plan.tasks
+        return wanted_tasks(self._plan, self._results)
 
     def _enough(self) -> bool:
         return self._plan.max_tokens is not None and not self._tasks_left()
@@ -307,6 +327,19 @@ class Run:
         for task in self._plan.tasks[len(results) :]:
             self._work.forget(task.index)
         return results
+
+
+def wanted_tasks(plan: Plan, results: Mapping[int, TaskResult]) -> list[Task]:
+    """All tasks, or with --max-chunks the first ones that together hold enough tokens."""
+    limit, total = plan.max_tokens, 0
+    for count, task in enumerate(plan.tasks, start=1):
+        result = results.get(task.index)
+        if limit is None or result is None:
+            return plan.tasks
+        total += result.train_tokens
+        if total >= limit:
+            return plan.tasks[:count]
+    return plan.tasks
 
 
 def _as_error(message: Failed) -> Exception:

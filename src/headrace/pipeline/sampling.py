@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, Unreachable
 from headrace.pipeline.plan import Plan
 from headrace.sources import Span, read_spans
 
@@ -18,8 +17,12 @@ def take_sample(plan: Plan, size: int) -> list[bytes]:
     texts: list[bytes] = []
     for task in places:
         # A file that cannot be read is reported by the run itself, with its place.
-        with contextlib.suppress(HeadraceError, OSError):
+        try:
             texts += _head(task.spans, plan, size // len(places))
+        except Unreachable:
+            break  # each further place would be waited for as long
+        except (HeadraceError, OSError):
+            continue
     return texts
 
 

@@ -20,9 +20,9 @@ class Tracker:
     """Adds up what tasks report, keeping what was resumed out of the rates."""
 
     def __init__(self, tasks: Sequence[Task], earlier: Sequence[TaskResult]) -> None:
-        self._sizes = [task.size for task in tasks]
-        self._total = sum(self._sizes)
-        self._done_tasks = bytearray(len(tasks))
+        self._sizes = {task.index: task.size for task in tasks}  # with gaps, where others do the rest of the plan
+        self._total = sum(self._sizes.values())
+        self._done_tasks = bytearray(max(self._sizes, default=-1) + 1)
         self._started = time.monotonic()
         self._earlier, self._done = Counts(), Counts()
         self._stages = Stages()

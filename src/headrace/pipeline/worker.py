@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -27,6 +29,7 @@ from headrace.tokenizers.parity import Mismatch, first_difference, smallest_diff
 
 VERIFY_EVERY = 1_000  # one document in so many goes through the reference too: ~2-6% of the time
 VERIFY_AT_MOST = 128 << 10  # a longer document would hold the worker up; --verify full checks it
+BATCH_BYTES, LEAST_BATCH, BYTES_PER_TOKEN = 4 << 20, 64 << 10, 4  # of text
 REJECTS_KEPT = 10_000  # per task; beyond that they are only counted
 
 Report = Callable[[Counts, Stages], None]
@@ -62,13 +65,17 @@ class _TaskRun:
         self._job, self._task, self._engine, self._reference, self._report = job, task, engine, reference, report
         self._writers: dict[str, ShardWriter] = {}
         self._counts, self._stages = Counts(), Stages()
-        self._parts = Path(job.parts)
-        self._rejects = self._parts / f"task-{task.index:05d}.{os.getpid()}.rejects"
+        self._work = Path(job.parts)
+        # A folder of this attempt alone: on shared storage another machine may still be at the same task, and a
+        # process number is no name there.
+        self._parts = self._work / f"part-{task.index:05d}-{secrets.token_hex(6)}"
+        self._rejects = self._parts / "rejects"
         self._train_tokens = 0
 
     def run(self) -> Finished:
         try:
-            self._rejects.unlink(missing_ok=True)
+            with disk_full_named(self._parts):
+                self._parts.mkdir()
             for batch in self._batches():
                 if not self._take(batch):
                     break
@@ -76,11 +83,15 @@ class _TaskRun:
         except BaseException:
             for writer in self._writers.values():
                 writer.abort()
-            self._rejects.unlink(missing_ok=True)
             raise
+        finally:
+            shutil.rmtree(self._parts, ignore_errors=True)
 
     def _batches(self) -> Iterator[DocumentBatch]:
-        batches = read_spans(self._task.spans, self._job.read, batch_documents=self._job.batch_size)
+        size = BATCH_BYTES
+        if self._task.max_tokens is not None:  # a task that needs little should not fetch and encode much
+            size = min(size, max(LEAST_BATCH, self._task.max_tokens * BYTES_PER_TOKEN))
+        batches = read_spans(self._task.spans, self._job.read, batch_bytes=size, batch_documents=self._job.batch_size)
         while True:
             started = time.perf_counter()
             batch = next(batches, None)
@@ -190,9 +201,10 @@ class _TaskRun:
             counts=self._counts,
             engine=self._engine.name,
             max_tokens=self._task.max_tokens,
+            plan=self._job.plan,
         )
-        final = self._parts / f"task-{self._task.index:05d}.json"
-        part = final.with_suffix(f".{os.getpid()}.part")
+        final = self._work / f"task-{self._task.index:05d}.json"
+        part = self._parts / final.name
         with disk_full_named(final):
             if self._rejects.exists():
                 os.replace(self._rejects, final.with_suffix(".rejects.jsonl"))

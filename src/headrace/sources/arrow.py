@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from headrace.sources.batching import Piece
 from headrace.sources.columns import choose_column, first_line, read_batches
 from headrace.sources.damage import Damaged
+from headrace.sources.opening import open_buffered, open_for_arrow, size_of
 from headrace.sources.span import ReadOptions, Span
 from headrace.sources.streams import seekable
 
@@ -29,22 +30,18 @@ def read(path: str, span: Span, options: ReadOptions) -> Iterator[Piece]:
 
 
 def is_file_format(path: str) -> bool:
-    with open(path, "rb") as file:
+    with open_buffered(path) as file:
         return file.read(len(FILE_MAGIC)) == FILE_MAGIC
 
 
 def record_batches(path: str) -> int:
     """How many record batches a file of the file format has."""
-    import pyarrow as pa
-
-    with pa.OSFile(path) as source:
+    with open_for_arrow(path) as source:
         return int(_open_file(source).num_record_batches)
 
 
 def _read_file(path: str, span: Span, options: ReadOptions) -> Iterator[Piece]:
-    import pyarrow as pa
-
-    with pa.OSFile(path) as source:
+    with open_for_arrow(path) as source:
         schema = _open_file(source).schema
         keys = choose_column(schema, options.text_field, span.path)
         reader = _open_file(source, schema.get_field_index(keys[0]))
@@ -59,10 +56,9 @@ def _read_file(path: str, span: Span, options: ReadOptions) -> Iterator[Piece]:
 
 
 def _read_stream(path: str, span: Span, options: ReadOptions) -> Iterator[Piece]:
-    import pyarrow as pa
-
-    size = os.path.getsize(path)
-    with pa.OSFile(path) as source:
+    with open_buffered(path) as file:
+        size = size_of(file)
+    with open_for_arrow(path) as source:
         schema = _open_stream(source).schema
         keys = choose_column(schema, options.text_field, span.path)
         source.seek(0)
@@ -103,7 +99,7 @@ def _options(column: int | None) -> pa.ipc.IpcReadOptions:
 
 def _has_end(path: str) -> bool:
     """A stream cut between two messages reads without an error, so its end mark is looked for."""
-    with open(path, "rb") as file:
+    with open_buffered(path) as file:
         old = file.read(4) != CONTINUATION
         file.seek(-8, os.SEEK_END)
         tail = file.read()

@@ -1,15 +1,16 @@
-"""The Hugging Face hub: list a dataset's files at one commit, fetch one of them into the hub's own cache."""
+"""Datasets on the Hugging Face hub: addresses, what matches a pattern at one commit, and what the cache holds."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from headrace.errors import HeadraceError, SourceNotFound
+from headrace.errors import SourceNotFound
+from headrace.hub import Repository, commit_of, explained, get, library, patiently
+from headrace.sources import catalogue
 
 SCHEME = "hf://datasets/"
 ADDRESS = re.compile(r"hf://datasets/(?P<repo>[^/@]+/[^/@]+)(?:@(?P<revision>[^/]+))?(?:/(?P<path>.*))?")
@@ -19,6 +20,10 @@ class Address(NamedTuple):
     repo: str
     revision: str | None
     path: str
+
+    @property
+    def repository(self) -> Repository:
+        return Repository("dataset", self.repo, self.revision)
 
 
 def parse(url: str) -> Address:
@@ -30,37 +35,62 @@ def parse(url: str) -> Address:
     return Address(match["repo"], unquote(revision) if revision else None, match["path"] or "")
 
 
-def list_files(repo: str, patterns: Iterable[str], revision: str | None) -> list[tuple[str, int]]:
-    """(URL pinned to a commit, size) of the files that match one of the patterns."""
+def list_matching(repo: str, patterns: Iterable[str], revision: str | None) -> tuple[str, list[tuple[str, int]]]:
+    """The commit, and (path, size) of the files that match one of the patterns at that commit."""
     wanted = list(patterns)
     expressions = [glob_expression(pattern) for pattern in wanted]
     commit, files = list_tree(repo, common_folder(wanted), revision)
-    return [
-        (f"{SCHEME}{repo}@{quote(commit, safe='')}/{path}", size)
-        for path, size in files
-        if any(expression.fullmatch(path) for expression in expressions)
-    ]
+    return commit, [file for file in files if any(expression.fullmatch(file[0]) for expression in expressions)]
 
 
 def list_tree(repo: str, folder: str, revision: str | None) -> tuple[str, list[tuple[str, int]]]:
     """The commit a revision stands for now, and (path, size) of every file below a folder at that commit."""
-    hub = _hub()
-    with _explained(repo, revision):
-        api = hub.HfApi()
-        commit = str(api.dataset_info(repo, revision=revision).sha)
+    repository = Repository("dataset", repo, revision)
+    with explained(repository, SourceNotFound, _near(repo)):
+        commit = commit_of(repository)
         try:
-            tree = api.list_repo_tree(repo, folder or None, recursive=True, revision=commit, repo_type="dataset")
-            return commit, [(entry.path, entry.size) for entry in tree if hasattr(entry, "size")]
-        except hub.errors.EntryNotFoundError:
+            return commit, list(_files_below(repository, folder, commit))
+        except library().errors.EntryNotFoundError:
             return commit, []
 
 
-def fetch(url: str) -> str:
-    """The local path of a hub file; downloaded once, then served from the cache."""
+def _files_below(repository: Repository, folder: str, commit: str) -> Iterator[tuple[str, int]]:
+    """Page by page: the hub gives 1,000 entries at a time, and SlimPajama has 59,166 files."""
+    url = f"{repository.api}/tree/{quote(commit, safe='')}{'/' if folder else ''}{quote(folder)}"
+    query = {"recursive": "true"}
+    while url:
+        page = _page(url, query)
+        yield from ((entry["path"], entry["size"]) for entry in page.json() if entry["type"] == "file")
+        url, query = page.links.get("next", {}).get("url", ""), {}
+
+
+def _page(url: str, query: dict[str, str]) -> Any:
+    return patiently(lambda: get(url, **query))
+
+
+def _near(repo: str) -> str:
+    """A hint where a missing repository looks like one of the catalogue's."""
+    names = {spelling.lower(): entry for entry in catalogue.ENTRIES for spelling in (entry.repo, *_short(entry))}
+    found = difflib.get_close_matches(repo.lower(), names, 1) or difflib.get_close_matches(_name(repo), names, 1)
+    if not found or names[found[0]].repo.lower() == repo.lower():
+        return ""
+    entry = names[found[0]]
+    return f" Did you mean {entry.name!r} ({entry.repo})?"
+
+
+def _short(entry: catalogue.Entry) -> tuple[str, ...]:
+    return (entry.name, *entry.aliases, _name(entry.repo))
+
+
+def _name(repo: str) -> str:
+    return repo.rpartition("/")[2].lower()
+
+
+def cached(url: str) -> str | None:
+    """The path of a file that lies in the hub's cache already."""
     address = parse(url)
-    with _explained(address.repo, address.revision):
-        path = _hub().hf_hub_download(address.repo, address.path, repo_type="dataset", revision=address.revision)
-    return str(path)
+    found = library().try_to_load_from_cache(address.repo, address.path, revision=address.revision, repo_type="dataset")
+    return found if isinstance(found, str) else None
 
 
 def glob_expression(pattern: str) -> re.Pattern[str]:
@@ -79,49 +109,3 @@ def common_folder(patterns: Iterable[str]) -> str:
     """The folder above the first wildcard, when all share it: listing 'train' is cheaper than listing everything."""
     folders = {re.split(r"[*?\[]", pattern)[0].rpartition("/")[0] for pattern in patterns}
     return folders.pop() if len(folders) == 1 else ""
-
-
-def _hub() -> ModuleType:
-    import huggingface_hub  # half a second, so only when the hub is asked for
-    import huggingface_hub.errors
-
-    return huggingface_hub
-
-
-@contextmanager
-def _explained(repo: str, revision: str | None) -> Iterator[None]:
-    """Turns the hub's errors into ours. Order matters: a gated repository is also a RepositoryNotFoundError."""
-    errors = _hub().errors
-    try:
-        yield
-    except errors.GatedRepoError as error:
-        raise SourceNotFound(
-            f"The dataset {repo!r} is gated. Accept its terms at https://huggingface.co/datasets/{repo}, "
-            "run 'hf auth login', then run the same command again."
-        ) from error
-    except errors.RevisionNotFoundError as error:
-        raise SourceNotFound(
-            f"The dataset {repo!r} has no revision {revision!r}. Leave out --revision for the newest."
-        ) from error
-    except errors.RepositoryNotFoundError as error:
-        raise SourceNotFound(
-            f"The hub has no public dataset {repo!r}. Check the spelling; for a private one run 'hf auth login' first."
-        ) from error
-    except errors.EntryNotFoundError as error:
-        if isinstance(error, FileNotFoundError):  # not in the cache, and the hub could not be asked
-            raise _unreachable(repo, error) from error
-        raise SourceNotFound(f"The dataset {repo!r} no longer has this file: {error}. Check it on the hub.") from error
-    except HeadraceError:
-        raise
-    except Exception as error:  # whatever the HTTP library of this version of the hub raises
-        if isinstance(error, (OSError, errors.HfHubHTTPError)) or "Connect" in type(error).__name__:
-            raise _unreachable(repo, error) from error
-        raise
-
-
-def _unreachable(repo: str, error: Exception) -> HeadraceError:
-    reason = str(error).strip().split("\n")[0] or type(error).__name__
-    return HeadraceError(
-        f"The Hugging Face hub could not be reached for {repo!r} ({reason}). Check the network and HF_HUB_OFFLINE, "
-        "or name local files; 'python-stdlib' needs no network."
-    )

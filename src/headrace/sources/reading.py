@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headrace.documents import DocumentBatch, Reject
 from headrace.errors import HeadraceError
-from headrace.sources import arrow, hub, json_values, jsonl, parquet, text, wikitext
+from headrace.sources import arrow, json_values, jsonl, parquet, text, wikitext
 from headrace.sources.batching import Piece, batches, exactly
 from headrace.sources.damage import Damaged, refusal
+from headrace.sources.opening import nearest
 from headrace.sources.span import ReadOptions, Span
 
 READERS: dict[str, Callable[[str, Span, ReadOptions], Iterator[Piece]]] = {
@@ -43,8 +44,7 @@ def read_spans(
 def _read(span: Span, options: ReadOptions) -> Iterator[Piece]:
     documents = 0
     try:
-        path = hub.fetch(span.path) if span.path.startswith(hub.SCHEME) else span.path
-        for piece in READERS[span.format](path, span, options):
+        for piece in READERS[span.format](nearest(span.path), span, options):
             documents += len(piece.texts)
             yield piece
     except Damaged as damage:

@@ -6,9 +6,9 @@ beginning; two neighbours move their common end to the same place, so every docu
 
 from __future__ import annotations
 
-import os
 from typing import BinaryIO
 
+from headrace.sources.opening import open_input, size_of
 from headrace.sources.span import Span
 
 SCAN_BYTES = 1 << 20
@@ -18,8 +18,8 @@ def region(path: str, span: Span, mark: bytes) -> tuple[int, int | None]:
     """The bytes [begin, end) of the documents that a span owns; documents are divided by `mark`."""
     if span.stop is None and span.start == 0:
         return 0, None
-    with open(path, "rb", buffering=0) as file:
-        size = os.fstat(file.fileno()).st_size
+    with open_input(path) as file:
+        size = size_of(file)
         stop = size if span.stop is None else span.stop
         return document_start(file, span.start, size, mark), document_start(file, stop, size, mark)
 
@@ -43,7 +43,7 @@ def document_start(file: BinaryIO, offset: int, size: int, mark: bytes) -> int:
 def count_newlines(path: str, stop: int) -> int:
     """Newlines in the first `stop` bytes: only paid for by a span that has a record to reject."""
     count = 0
-    with open(path, "rb", buffering=0) as file:
+    with open_input(path) as file:
         while stop > 0 and (block := file.read(min(SCAN_BYTES, stop))):
             count += block.count(b"\n")
             stop -= len(block)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from headrace.errors import SourceNotFound, UsageError
 from headrace.sources import catalogue, hub
+from headrace.sources.hub_listing import Lister
 from headrace.sources.span import SourceFile
 from headrace.sources.suffixes import SUPPORTED, natural_order, recognise
 
@@ -17,7 +18,7 @@ REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 SCHEME = re.compile(r"[a-z][a-z0-9+]*://")
 
 
-def resolve(argument: str, split: str | None, revision: str | None) -> list[SourceFile]:
+def resolve(argument: str, split: str | None, revision: str | None, lister: Lister) -> list[SourceFile]:
     """The files of one argument in natural order.
 
     A catalogue name goes before a folder of that name, so that `prepare tinystories --out tinystories` means the same
@@ -25,16 +26,16 @@ def resolve(argument: str, split: str | None, revision: str | None) -> list[Sour
     """
     entry = catalogue.find(argument)
     if entry and not (argument.lower() == entry.repo.lower() and os.path.exists(argument)):
-        return _hub_files(entry.repo, [entry.pattern(split)], revision, argument)
+        return _hub_files(entry.repo, [entry.pattern(split)], revision, argument, lister)
     if argument == catalogue.STDLIB:
         return _sorted(_local_file(path) for path in catalogue.stdlib_files())
     if argument.startswith(hub.SCHEME):
-        return _address_files(argument, split, revision)
+        return _address_files(argument, split, revision, lister)
     if SCHEME.match(argument):
         raise UsageError(f"{argument!r} is not a place headrace reads from. Copy it to a disk, or use {hub.SCHEME}...")
     path = os.path.expanduser(argument)
     if is_repository(path):
-        return _repository_files(path, split, revision)
+        return _repository_files(path, split, revision, lister)
     return _local_files(path, argument)
 
 
@@ -105,18 +106,18 @@ def _nothing_called(argument: str) -> str:
     )
 
 
-def _address_files(argument: str, split: str | None, revision: str | None) -> list[SourceFile]:
+def _address_files(argument: str, split: str | None, revision: str | None, lister: Lister) -> list[SourceFile]:
     address = hub.parse(argument)
     revision = address.revision or revision
     path = address.path.strip("/")
     if not path:
-        return _repository_files(address.repo, split, revision)
-    return _hub_files(address.repo, [path, f"{path}/**"], revision, argument)
+        return _repository_files(address.repo, split, revision, lister)
+    return _hub_files(address.repo, [path, f"{path}/**"], revision, argument, lister)
 
 
-def _repository_files(repo: str, split: str | None, revision: str | None) -> list[SourceFile]:
+def _repository_files(repo: str, split: str | None, revision: str | None, lister: Lister) -> list[SourceFile]:
     """All Parquet files of a split, or else all JSONL files; its name stands in the path: data/train-00000.parquet."""
-    files = _hub_files(repo, ["**"], revision, repo)
+    files = _hub_files(repo, ["**"], revision, repo, lister)
     usable = [f for f in files if f.format == "parquet"] or [f for f in files if f.format in ("jsonl", "json")] or files
     named = [f for f in usable if _names_split(f.path, split or "train")]
     if split and not named:
@@ -128,9 +129,9 @@ def _names_split(url: str, split: str) -> bool:
     return re.search(rf"(?:^|[/_.-]){re.escape(split)}(?:[/_.-]|$)", hub.parse(url).path) is not None
 
 
-def _hub_files(repo: str, patterns: list[str], revision: str | None, argument: str) -> list[SourceFile]:
+def _hub_files(repo: str, patterns: list[str], revision: str | None, argument: str, lister: Lister) -> list[SourceFile]:
     files = []
-    for url, size in hub.list_files(repo, patterns, revision):
+    for url, size in lister.list_files(repo, patterns, revision):
         kind = recognise(url)
         if kind and "/." not in url:
             files.append(SourceFile(url, size, *kind, revision=hub.parse(url).revision))

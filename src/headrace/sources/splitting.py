@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from headrace.sources import arrow, hub, parquet, text
+from headrace.sources import arrow, parquet, text
 from headrace.sources.damage import Damaged, refusal
+from headrace.sources.opening import is_remote, nearest
 from headrace.sources.span import ReadOptions, SourceFile, Span
 from headrace.sources.stripes import SHAREABLE
 
 
 def split(file: SourceFile, options: ReadOptions, target: int, *, share: bool = False) -> list[Span]:
-    """`share`: whether a compressed file may be read by several workers."""
+    """`share`: whether a file may be divided that costs something to divide: a compressed one, one on the hub."""
     whole = Span(file.path, file.format, file.size, file.compression)
     if file.compression:
-        shared = share and file.format == "jsonl" and file.compression in SHAREABLE and file.size > target
+        shared = share and _can_share(file) and file.size > target
         return _ranges(whole, _even_cuts(file.size, target)) if shared else [whole]
     if file.format == "text" and not options.separator and file.size > text.LARGE_BYTES:
         return _ranges(whole, _marks(file.size, max(1, target // text.PART_BYTES) * text.PART_BYTES))
@@ -22,9 +23,14 @@ def split(file: SourceFile, options: ReadOptions, target: int, *, share: bool = 
         return [whole]
     if file.format == "jsonl" or (file.format == "text" and can_split(options.separator)):
         return _ranges(whole, _even_cuts(file.size, target))
-    if file.format in ("parquet", "arrow") and not file.path.startswith(hub.SCHEME):
+    if file.format in ("parquet", "arrow") and (not is_remote(file.path) or (share and file.format == "parquet")):
         return _split_columns(whole, options, target)
-    return [whole]  # a hub file is not fetched only to plan; its row groups are read one after another
+    return [whole]  # to find the middle of an Arrow file means to read what lies before
+
+
+def _can_share(file: SourceFile) -> bool:
+    """Not a file on the hub: every worker would fetch what lies before its part."""
+    return file.format == "jsonl" and file.compression in SHAREABLE and not is_remote(file.path)
 
 
 def can_split(separator: str | None) -> bool:
@@ -64,9 +70,10 @@ def _split_columns(whole: Span, options: ReadOptions, target: int) -> list[Span]
 
 
 def _group_sizes(whole: Span) -> list[int]:
+    path = nearest(whole.path)
     if whole.format == "parquet":
-        return parquet.row_group_sizes(whole.path)
-    return [1] * arrow.record_batches(whole.path) if arrow.is_file_format(whole.path) else []
+        return parquet.row_group_sizes(path)
+    return [1] * arrow.record_batches(path) if arrow.is_file_format(path) else []
 
 
 def group(sizes: list[int], file_size: int, target: int) -> tuple[list[int], list[int]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from headrace.documents import Reject
 from headrace.sources.damage import Damaged
+from headrace.sources.opening import open_input
 
 BLOCK_BYTES = 256 << 10  # stays in the L2 cache: as fast as or faster than 1-4 MiB blocks for the JSONL reader
 OUTPUT_BYTES = 1 << 20  # what one step of gz, bz2 or xz may expand to
@@ -29,7 +30,7 @@ class InputStream:
         self.produced = 0  # bytes given out
 
     def blocks(self) -> Iterator[bytes]:
-        with open(self.path, "rb", buffering=0) as file:
+        with open_input(self.path) as file:
             file.seek(self.start)
             source = self._read(file.read) if self.compression is None else self._decompressed(file.read)
             for block in source:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 import tokenize
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -16,6 +15,7 @@ from typing import BinaryIO
 
 from headrace.documents import Reject
 from headrace.sources.batching import Piece
+from headrace.sources.opening import open_input, size_of
 from headrace.sources.regions import region
 from headrace.sources.span import ReadOptions, Span
 from headrace.sources.streams import BOM, InputStream
@@ -45,8 +45,8 @@ def read(path: str, span: Span, options: ReadOptions) -> Iterator[Piece]:
 
 def _read_parts(path: str, span: Span, stop: int) -> Iterator[Piece]:
     """The parts of a large plain file whose 64 MiB marks lie in [start, stop)."""
-    with open(path, "rb", buffering=0) as file:
-        size = os.fstat(file.fileno()).st_size
+    with open_input(path) as file:
+        size = size_of(file)
         for mark in range(span.start, stop, PART_BYTES):
             begin, end = _cut_at(file, mark, size), _cut_at(file, min(mark + PART_BYTES, size), size)
             file.seek(begin)

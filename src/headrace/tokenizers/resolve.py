@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from headrace.errors import TokenizerError
+from headrace.errors import TokenizerError, Unreachable
+from headrace.hub import library as huggingface_hub
 from headrace.tokenizers.base import DESCRIPTOR, Descriptor, Tokenizer
 from headrace.tokenizers.byte_level import ByteTokenizer
 from headrace.tokenizers.hf import EXPECTED, HFTokenizer
+from headrace.tokenizers.hub import MAIN, fetch_tokenizer
 from headrace.tokenizers.sentencepiece_model import SentencePieceTokenizer
 from headrace.tokenizers.tekken import TekkenTokenizer
 from headrace.tokenizers.tiktoken_ranks import ALIASES, PATTERNS, TiktokenTokenizer, fetch_by_name, pattern_for_file
@@ -26,7 +29,7 @@ FROM_DESCRIPTOR: dict[str, Callable[[Path, Descriptor], Tokenizer]] = {
     "tekken": TekkenTokenizer.from_descriptor,
     "tiktoken": TiktokenTokenizer.from_descriptor,
 }
-HUB_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json")
+HUB_ID = re.compile(r"(?:[A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]*(?:@[\w./-]+)?")
 
 
 def load_tokenizer(name: str | Path = DEFAULT) -> Tokenizer:
@@ -42,7 +45,7 @@ def load_tokenizer(name: str | Path = DEFAULT) -> Tokenizer:
     file, _, pattern = text.rpartition(":")
     if file and Path(file).is_file():
         return _from_file(Path(file), file, pattern)
-    known = ALIASES.get(text, text)
+    known = text if text == "gpt2" else ALIASES.get(text, text)  # gpt2 is the hub's, for HF_ENDPOINT to hold
     if known in PATTERNS:
         return TiktokenTokenizer(_cached_ranks(known), text, known)
     return _from_hub(text)
@@ -68,7 +71,7 @@ def _from_folder(folder: Path, name: str) -> Tokenizer:
         return FROM_DESCRIPTOR[descriptor.kind](folder, descriptor)
     if (folder / "metadata.json").is_file() and (folder / "tokenizer").is_dir():
         return _from_folder(folder / "tokenizer", name)  # a prepared dataset carries its own
-    for file in ("tokenizer.json", "tekken.json", "tokenizer.model"):
+    for file in MAIN:
         if (folder / file).is_file():
             return _from_file(folder / file, name, None)
     raise TokenizerError(f"{folder} holds no tokenizer.json, tekken.json or tokenizer.model. {EXPECTED}")
@@ -90,16 +93,19 @@ def _cached_ranks(name: str) -> Path:
     return path if path.is_file() else fetch_by_name(name, path.parent)
 
 
-def _from_hub(repo: str) -> Tokenizer:
-    if repo.count("/") > 1 or repo.startswith((".", "/", "~")) or not repo:
-        raise TokenizerError(f"No tokenizer at {repo!r}: there is no such file or folder. {EXPECTED}")
-    import huggingface_hub
-
+def _from_hub(name: str) -> Tokenizer:
+    if not HUB_ID.fullmatch(name):
+        raise TokenizerError(f"No tokenizer at {name!r}: there is no such file or folder. {EXPECTED}")
     try:
-        folder = huggingface_hub.snapshot_download(repo, allow_patterns=list(HUB_FILES))
-    except Exception as error:
-        raise TokenizerError(
-            f"{repo!r} is neither a file, nor a folder, nor a known name, and the hub did not give it: "
-            f"{str(error).splitlines()[0]} {EXPECTED}"
-        ) from error
-    return _from_folder(Path(folder), repo)
+        folder = fetch_tokenizer(name)
+    except Unreachable as error:
+        offline = huggingface_hub().constants.HF_HUB_OFFLINE
+        raise (TokenizerError if offline else Unreachable)(_not_given(name, error)) from error
+    except TokenizerError as error:
+        raise TokenizerError(_not_given(name, error)) from error
+    return _from_folder(folder, name)
+
+
+def _not_given(name: str, error: Exception) -> str:
+    what = f"{name!r} is neither a file, nor a folder, nor a known name, and the hub did not give it"
+    return f"{what}: {error} {EXPECTED}"

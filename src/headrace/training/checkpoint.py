@@ -6,12 +6,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from torch import Tensor
 
 from headrace.errors import StoreError, UsageError
-from headrace.training.checkpoint_files import LoadedCheckpoint, read_checkpoint, write_checkpoint
+from headrace.training.checkpoint_files import (
+    LoadedCheckpoint,
+    Place,
+    check_checkpoint,
+    finish_shards,
+    read_checkpoint,
+    write_checkpoint,
+)
 from headrace.training.checkpoint_folder import (
     checkpoint_path,
     clear_leftovers,
@@ -21,9 +28,11 @@ from headrace.training.checkpoint_folder import (
     remove,
     step_of,
 )
-from headrace.training.checkpoint_manifest import Damaged, Manifest, describe, read_manifest
+from headrace.training.checkpoint_manifest import Damaged, Manifest, StoredFile, describe, read_manifest
 from headrace.training.retention import best_first, expired
 from headrace.training.snapshot import Snapshot, take_snapshot
+
+T = TypeVar("T")
 
 
 def _to_stderr(text: str) -> None:
@@ -91,6 +100,15 @@ class Checkpoints:
         if failure is not None:
             raise failure
 
+    def save_shards(
+        self, step: int, shards: Mapping[str, StoredFile], state: dict[str, Any], *, manifest: Mapping[str, Any]
+    ) -> None:
+        """Name the shards that all ranks have written, and the rest of the state, a checkpoint."""
+        self.claim()
+        path = checkpoint_path(self.folder, step)
+        finish_shards(path, take_snapshot({}, state), describe(step, manifest), shards)
+        self._retire(path, step)
+
     def wait(self) -> None:
         """Return when the last save is on the disk, or raise what went wrong."""
         failure = self._finish()
@@ -109,21 +127,28 @@ class Checkpoints:
     def latest(self, *, model_only: bool = False) -> LoadedCheckpoint | None:
         """The newest checkpoint that is whole; None when there has never been one."""
         self._settle()
-        for path in find_without_manifest(self.folder):
-            self._note(path, f"Checkpoint {path} is passed over: it has no manifest.")
-        return self._first_whole(find_checkpoints(self.folder)[::-1], model_only)
+        return self._first_whole(self._newest_first(), lambda path: read_checkpoint(path, model_only=model_only))
+
+    def latest_step(self) -> int | None:
+        """The step of that checkpoint, found without loading it."""
+        self._settle()
+        found = self._first_whole(self._newest_first(), check_checkpoint)
+        return None if found is None else found.step
 
     def best(self, *, model_only: bool = False) -> LoadedCheckpoint | None:
         """The whole checkpoint with the lowest metric; None when no checkpoint has that metric."""
         self._settle()
         ranked = best_first(self.list(), self._best_metric)
-        return self._first_whole([checkpoint_path(self.folder, manifest.step) for manifest in ranked], model_only)
+        paths = [checkpoint_path(self.folder, manifest.step) for manifest in ranked]
+        return self._first_whole(paths, lambda path: read_checkpoint(path, model_only=model_only))
 
-    def at(self, step: int, *, model_only: bool = False) -> LoadedCheckpoint:
+    def at(
+        self, step: int, *, model_only: bool = False, place: Place | None = None, checked: bool = False
+    ) -> LoadedCheckpoint:
         self._settle()
         path = checkpoint_path(self.folder, step)
         try:
-            return read_checkpoint(path, model_only=model_only)
+            return read_checkpoint(path, model_only=model_only, place=place, checked=checked)
         except Damaged as error:
             raise StoreError(
                 f"Checkpoint {path} is damaged: {error}. Restore it from a copy, or take another."
@@ -153,8 +178,11 @@ class Checkpoints:
     def _write(self, manifest: Manifest, snapshot: Snapshot) -> None:
         path = checkpoint_path(self.folder, manifest.step)
         write_checkpoint(path, snapshot, manifest)
+        self._retire(path, manifest.step)
+
+    def _retire(self, path: Path, step: int) -> None:
         self._damaged.pop(path, None)
-        for old in self._expired(manifest.step):
+        for old in self._expired(step):
             try:
                 remove(old)
             except OSError as error:  # the new one is safe; what cannot go now is tried again after the next save
@@ -167,11 +195,16 @@ class Checkpoints:
         damaged = [path for path in find_checkpoints(self.folder) if path in self._damaged and step_of(path) < newest]
         return [checkpoint_path(self.folder, step) for step in steps] + damaged
 
-    def _first_whole(self, paths: Sequence[Path], model_only: bool) -> LoadedCheckpoint | None:
+    def _newest_first(self) -> Sequence[Path]:
+        for path in find_without_manifest(self.folder):
+            self._note(path, f"Checkpoint {path} is passed over: it has no manifest.")
+        return find_checkpoints(self.folder)[::-1]
+
+    def _first_whole(self, paths: Sequence[Path], read: Callable[[Path], T]) -> T | None:
         problems = []
         for index, path in enumerate(paths):
             try:
-                return read_checkpoint(path, model_only=model_only)
+                return read(path)
             except Damaged as error:
                 problems.append(f"{path.name}: {error}")
                 then = f"Going back to {paths[index + 1].name}" if paths[index + 1 :] else "There is none before it"

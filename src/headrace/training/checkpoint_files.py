@@ -7,7 +7,7 @@ import os
 import pickle
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,20 @@ from headrace.errors import HeadraceError, OutOfSpace, StoreError
 from headrace.files import human_bytes, sync, write_atomically
 from headrace.storage import checksum
 from headrace.training.checkpoint_folder import publish, reading, writing_name
-from headrace.training.checkpoint_manifest import FILE, Damaged, Manifest, StoredFile, encode_manifest, read_manifest
+from headrace.training.checkpoint_manifest import (
+    FILE,
+    SHARDED_VERSION,
+    Damaged,
+    Manifest,
+    StoredFile,
+    encode_manifest,
+    read_manifest,
+)
 from headrace.training.snapshot import Snapshot, thaw
 
 MODEL = "model.safetensors"
 STATE = "state.pt"
+Place = Callable[[str, torch.Size, torch.dtype], Tensor]
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -55,37 +64,86 @@ def write_checkpoint(path: Path, snapshot: Snapshot, manifest: Manifest) -> None
         raise _named(error, path, snapshot.nbytes) from error
 
 
-def read_checkpoint(path: Path, *, model_only: bool = False) -> LoadedCheckpoint:
-    """Compare every file with the manifest, then load it; retention leaves alone what is being read."""
+def finish_shards(path: Path, snapshot: Snapshot, manifest: Manifest, shards: Mapping[str, StoredFile]) -> None:
+    """Make a checkpoint of the shards that the ranks have written, and give it its name."""
+    part = writing_name(path)
+    try:
+        _write_state(part, snapshot)
+        files = {**shards, STATE: describe_file(part / STATE)}
+        manifest = msgspec.structs.replace(manifest, format_version=SHARDED_VERSION, files=files)
+        write_atomically(part / FILE, encode_manifest(manifest))
+        publish(part, path)
+    except Exception as error:
+        shutil.rmtree(part, ignore_errors=True)
+        raise _named(error, path, snapshot.nbytes) from error
+
+
+def read_checkpoint(
+    path: Path, *, model_only: bool = False, place: Place | None = None, checked: bool = False
+) -> LoadedCheckpoint:
+    """Compare every file with the manifest, then load it; retention leaves alone what is being read.
+
+    With `place`, all ranks read shards together, each its own; `checked` says that one of them has compared.
+    """
     try:
         with reading(path):
-            return _read_files(path, model_only)
+            return _read_files(path, model_only, place, checked)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise Damaged(f"it cannot be read ({error.strerror})") from error
 
 
-def _read_files(path: Path, model_only: bool) -> LoadedCheckpoint:
+def check_checkpoint(path: Path) -> Manifest:
+    """Compare every file with the manifest and load none."""
+    try:
+        with reading(path):
+            manifest = read_manifest(path)
+            for name, stored in manifest.files.items():
+                _check_file(path / name, stored)
+            return manifest
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Damaged(f"it cannot be read ({error.strerror})") from error
+
+
+def _read_files(path: Path, model_only: bool, place: Place | None, checked: bool) -> LoadedCheckpoint:
     manifest = read_manifest(path)
-    for name in (MODEL,) if model_only else manifest.files:
+    whole = MODEL in manifest.files
+    for name in (MODEL,) if whole and model_only else () if checked else manifest.files:
         _check_file(path / name, manifest.files[name])
+    if not whole:
+        return _read_sharded(path, manifest, model_only, place)
     model = _load_model(path / MODEL, manifest)
     state = {} if model_only else _load_state(path / STATE)
     return LoadedCheckpoint(path=path, manifest=manifest, model_state=model, state=state)
 
 
+def _read_sharded(path: Path, manifest: Manifest, model_only: bool, place: Place | None) -> LoadedCheckpoint:
+    from headrace.training.checkpoint_shards import SHARDS, read_shards, split_tensors
+
+    model, moments = split_tensors(read_shards(path / SHARDS, model_only=model_only, place=place))
+    state = {} if model_only else _load_state(path / STATE)
+    if state:
+        state["optimizer"] = {**state["optimizer"], "state": moments}
+    return LoadedCheckpoint(path=path, manifest=manifest, model_state=model, state=state)
+
+
 def _write_files(part: Path, snapshot: Snapshot, manifest: Manifest) -> None:
     save_file(snapshot.model, part / MODEL, metadata={"format": "pt"})
+    sync(part / MODEL)
+    _write_state(part, snapshot)
+    files = {name: describe_file(part / name) for name in (MODEL, STATE)}
+    manifest = msgspec.structs.replace(manifest, aliases=snapshot.aliases, files=files)
+    write_atomically(part / FILE, encode_manifest(manifest))
+
+
+def _write_state(part: Path, snapshot: Snapshot) -> None:
     # An open file and not a path: torch.save then leaves the operating system's error in the exception's context.
     with open(part / STATE, "wb") as file:
         torch.save(snapshot.state, file)
-    files = {}
-    for name in (MODEL, STATE):
-        sync(part / name)
-        files[name] = describe_file(part / name)
-    manifest = msgspec.structs.replace(manifest, aliases=snapshot.aliases, files=files)
-    write_atomically(part / FILE, encode_manifest(manifest))
+    sync(part / STATE)
 
 
 def describe_file(path: Path) -> StoredFile:

@@ -13,6 +13,7 @@ from headrace.errors import StoreError, UsageError
 from headrace.version import __version__
 
 FORMAT_VERSION = 1
+SHARDED_VERSION = 2  # the tensors are shards of many ranks; what knows only version 1 could not read it
 FILE = "checkpoint.json"
 UNSIGNED = "0" * 32
 DESCRIPTION = ("tokens", "metrics", "model", "tokenizer_sha256", "datasets", "extra")
@@ -78,10 +79,10 @@ def read_manifest(folder: Path) -> Manifest:
     except OSError as error:
         raise Damaged(f"{FILE} cannot be read ({error.strerror})") from error
     _check_signature(data, fields)
-    if fields["format_version"] > FORMAT_VERSION:
+    if fields["format_version"] > SHARDED_VERSION:
         raise StoreError(
             f"{folder / FILE} has format version {fields['format_version']}; this Headrace reads up to "
-            f"{FORMAT_VERSION}. Run: pip install --upgrade headrace"
+            f"{SHARDED_VERSION}. Run: pip install --upgrade headrace"
         )
     return msgspec.convert(fields, Manifest)
 

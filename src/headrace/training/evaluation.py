@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from headrace.loading import Batch, Loader
 from headrace.models import LanguageModel, forward_options
 from headrace.tokenizers import Tokenizer
+from headrace.training.parallel import Group
 from headrace.training.precision import Precision
 
 
@@ -31,8 +32,20 @@ class TextSample(NamedTuple):
     predicted: str
 
 
-def evaluate(model: nn.Module, loader: Loader, batches: int, precision: Precision, device: torch.device) -> Evaluated:
-    """The first so many batches of the loader, the same ones every time. The host waits once, at the end."""
+def evaluate(
+    model: nn.Module,
+    loader: Loader,
+    batches: int,
+    precision: Precision,
+    device: torch.device,
+    group: Group | None = None,
+) -> Evaluated:
+    """The first so many batches of the loader, the same ones every time. The host waits once, at the end.
+
+    Ranks take turns, so every one has a loader of whole batches. All make as many forward passes, because a model in
+    shards needs all of them for each; what is over does not count.
+    """
+    group = group or Group()
     batches = max(1, min(batches, loader.steps_per_epoch))
     total: Tensor | None = None
     taken = forward_options(model)
@@ -40,13 +53,15 @@ def evaluate(model: nn.Module, loader: Loader, batches: int, precision: Precisio
     model.eval()
     try:
         with torch.no_grad(), precision.autocast():
-            for step in range(batches):
-                sums = _sums(model, loader.batch_at(step), device, taken)
+            for turn in range(0, batches, group.world_size):
+                step = turn + group.rank
+                sums = _sums(model, loader.batch_at(min(step, batches - 1)), device, taken)
+                sums = sums if step < batches else sums * 0
                 total = sums if total is None else total + sums
     finally:
         model.train(was_training)
     assert total is not None
-    loss, correct, count = total.tolist()
+    loss, correct, count = group.total(total).tolist()
     return Evaluated(loss / count, None if math.isnan(correct) else correct / count, int(count))
 
 

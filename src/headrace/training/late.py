@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -24,7 +25,10 @@ class LateReader:
     Beside the numbers that every step has there may be named ones. The first step of an interval says which.
     """
 
-    def __init__(self, rows: int, columns: int, device: torch.device) -> None:
+    def __init__(
+        self, rows: int, columns: int, device: torch.device, *, average: Callable[[Tensor], Tensor] | None = None
+    ) -> None:
+        self._average = average  # over ranks, once per interval
         self._device, self._on_cuda = device, device.type == "cuda"
         self._rows, self._columns = rows, columns
         self._missing = torch.full((), math.nan, device=device)
@@ -47,6 +51,8 @@ class LateReader:
     def close(self, facts: dict[str, Any]) -> Interval | None:
         """End an interval: its numbers begin their way to the host, and those of the interval before are given."""
         finished, rows = self.flush(), self._tables[0][: self._row]
+        if self._average is not None:
+            rows = self._average(rows)
         if self._on_cuda:
             host = torch.empty(rows.shape, pin_memory=True)
             host.copy_(rows, non_blocking=True)

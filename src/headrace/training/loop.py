@@ -26,15 +26,18 @@ from headrace.training.checkpoint import Checkpoints
 from headrace.training.compile import maybe_compile, run_guarded
 from headrace.training.config import TrainConfig
 from headrace.training.hardware import Usage, peak_flops, pick_device
-from headrace.training.late import Interval, LateReader, column_means
+from headrace.training.intervals import summarise
+from headrace.training.late import Interval, LateReader
 from headrace.training.optimizer import build_optimizer
+from headrace.training.parallel import Group
 from headrace.training.precision import build_precision
-from headrace.training.randomness import restore_rng, rng_state
 from headrace.training.recorder import Recorder
+from headrace.training.saving import Progress, Saver, claimed
 from headrace.training.schedule import learning_rate
 from headrace.training.sources import source_counts
 from headrace.training.spans import SpanClock, device_spans
 from headrace.training.stopping import StopRequest
+from headrace.training.strategies import build_strategy
 from headrace.training.troubles import explained, nonfinite
 
 Listener = Callable[[dict[str, Any]], None]
@@ -62,14 +65,18 @@ class Trainer:
         listeners: tuple[Listener, ...] = (),
         describe: dict[str, Any] | None = None,
         record: bool = True,
+        group: Group | None = None,
     ) -> None:
+        self.group = group or Group()
         self.config, self.loader, self.val_loader, self.tokenizer = config, loader, val_loader, tokenizer
-        self.device = pick_device(config.device)
+        self.device = pick_device(self.group.device(config.device))
         setup_backend(self.device)
         seed_everything(config.seed)
-        self.model = model.to(self.device)
         self._listeners, self._unsaid, self._record = list(listeners), list[str](), record
-        self._description = describe if describe is not None else describe_model(self.model)
+        self._description = describe if describe is not None else describe_model(model)
+        self._taken = forward_options(model)
+        self._strategy = build_strategy(model, self.group, self.device, config)
+        self.model = self._strategy.model
         self.precision = build_precision(config.precision, self.device, report=self._say)
         self.optimizer = build_optimizer(
             self.model,
@@ -82,9 +89,9 @@ class Trainer:
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.step, self.tokens, self.seconds = 0, 0, 0.0
         self.loss, self.val_loss, self._evaluated = math.nan, None, -1
-        self._batches_taken, self._taken = loader.step, forward_options(self.model)
+        self._batches_taken = loader.step
         self._clock, self._usage = SpanClock(self.device), Usage(self.device)
-        self._late = LateReader(config.log_every, 2, self.device)
+        self._late = LateReader(config.log_every, 2, self.device, average=self.group.mean)
         self._peak: float | None = None
 
     val_loss: float | None
@@ -109,21 +116,35 @@ class Trainer:
         config = self.config
         folder = Path(config.out) / "checkpoints"
         checkpoints = Checkpoints(folder, keep_last=config.keep_last, keep_best=config.keep_best, report=self._say)
-        with self._recorded(), checkpoints, StopRequest() as stop:
-            self._resume(checkpoints)
+        saver = self._saver(checkpoints)
+        # One Ctrl-C comes twice under torchrun: by the terminal and by torchrun itself.
+        stopping = StopRequest(settle=2.0 if self.group.world_size > 1 else 0.0)
+        with stopping as stop, self._recorded(), self.group.named(), claimed(checkpoints, self.group):
+            self._resume(saver)
             try:
                 with explained(config, self.loader):
-                    self._train(checkpoints, stop)
+                    self._train(saver, stop)
                 self._emit("end", step=self.step, tokens=self.tokens, loss=self.loss, val_loss=self.val_loss)
             except KeyboardInterrupt:
                 raise Interrupted(f"Stopped at once after step {self.step:,}; {self._go_on(folder)}") from None
         return TrainResult(self.step, self.tokens, self.loss, self.val_loss, Path(config.out))
 
+    def _saver(self, checkpoints: Checkpoints) -> Saver:
+        return Saver(
+            checkpoints,
+            self.group,
+            self._strategy,
+            optimizer=self.optimizer,
+            precision=self.precision,
+            loader=self.loader,
+            seed=self.config.seed,
+        )
+
     @contextmanager
     def _recorded(self) -> Iterator[None]:
         """Everything the run says goes into its folder, unless the caller does without."""
         config = self.config
-        if not self._record:
+        if not self._record or not self.group.main:
             yield
             return
         with Recorder(
@@ -138,34 +159,37 @@ class Trainer:
             finally:
                 self._listeners.remove(recorder)
 
-    def _train(self, checkpoints: Checkpoints, stop: StopRequest) -> None:
+    def _train(self, saver: Saver, stop: StopRequest) -> None:
         config = self.config
-        self._peak = peak_flops(self.device, config.precision)
-        maybe_compile(self.model, enabled=config.compile, report=self._say)
+        peak = peak_flops(self.device, config.precision)
+        self._peak = None if peak is None else peak * self.group.world_size
+        maybe_compile(self.model, enabled=self._strategy.compile(config.compile), report=self._say)
         self.model.train()
         feeder = DeviceFeeder(self.loader, self.device)
         batches = iter(feeder)
         self._announce()
         self._clock.restart()
         if self.step < config.steps:  # tried again without compiling if that fails, on the very same batches
+            self.group.stops(self.step, stop)
             first = [next(batches) for _ in range(config.gradient_accumulation)]
             run_guarded(self.model, lambda: self._one_step(iter(first)), report=self._say)
-            self._after_step(checkpoints, feeder)
-        while self.step < config.steps and not stop:
+            self._after_step(saver, feeder)
+        while self.step < config.steps and not self.group.stops(self.step, stop):
             self._one_step(batches)
-            self._after_step(checkpoints, feeder)
-        if stop:
+            self._after_step(saver, feeder)
+        stopped = self.step < config.steps  # a run that a signal met in its last step is done
+        if stopped:
             self._say(f"Stopping after step {self.step:,}: saving.")
         self._close_interval()
         self._report(self._late.flush())
-        if stop:
-            self._save(checkpoints, feeder, background=False)
-            assert stop.signal is not None
+        if stopped:
+            self._save(saver, feeder, background=False)
             raise Interrupted(
-                f"Stopped by {stop.signal.name} after step {self.step:,}; everything is saved. "
-                f"{self._go_on(checkpoints.folder)}"
+                f"Stopped by {self.group.stopped_by(stop)} after step {self.step:,}; everything is saved. "
+                f"{self._go_on(saver.checkpoints.folder)}"
             )
-        self._finish(checkpoints, feeder)
+        if self.step and not saver.finished(self.step):
+            self._save(saver, feeder, background=False)
 
     def _one_step(self, batches: Iterator[DeviceBatch]) -> None:
         """One change of the weights. Nothing in here waits for the device."""
@@ -175,14 +199,17 @@ class Trainer:
             group["lr"] = rate
         total: Tensor | None = None
         metrics: dict[str, Tensor] = {}
-        for _ in range(config.gradient_accumulation):
+        for number in range(config.gradient_accumulation):
             batch = self._next_batch(batches)
-            with self.precision.autocast():
-                loss = self.model(batch.input_ids, batch.targets, **self._extras(batch))
-            metrics = self._metrics()
-            clock.mark("forward")
-            self.precision.backward(loss / config.gradient_accumulation)
-            clock.mark("backward")
+            extras = self._extras(batch)
+            with self._strategy.part(last=number == config.gradient_accumulation - 1):
+                with self.precision.autocast():
+                    loss = self._strategy.forward(batch.input_ids, batch.targets, **extras)
+                loss = self._strategy.weighted(loss, extras.get("loss_mask"))
+                metrics = self._metrics()
+                clock.mark("forward")
+                self.precision.backward(loss / config.gradient_accumulation)
+                clock.mark("backward")
             total = loss.detach() if total is None else total + loss.detach()
         norm = self.precision.clip_and_step(self.optimizer, self.parameters, config.clip)
         self.optimizer.zero_grad(set_to_none=True)
@@ -225,7 +252,7 @@ class Trainer:
             min_ratio=config.min_lr_ratio,
         )
 
-    def _after_step(self, checkpoints: Checkpoints, feeder: DeviceFeeder) -> None:
+    def _after_step(self, saver: Saver, feeder: DeviceFeeder) -> None:
         config, last = self.config, self.step == self.config.steps
         if len(self._late) == config.log_every:
             self._close_interval()
@@ -237,7 +264,7 @@ class Trainer:
         if self.val_loader is not None and (self.step % config.sample_every == 0 or last):
             self._write_samples()
         if self.step % config.checkpoint_every == 0 and not last:
-            self._save(checkpoints, feeder)
+            self._save(saver, feeder)
 
     def _close_interval(self) -> None:
         """Send this interval's numbers on their way and report the one before."""
@@ -271,29 +298,12 @@ class Trainer:
         """Tell the listeners about an interval whose numbers are here."""
         if interval is None:
             return
-        facts, values = interval.facts, interval.values
-        losses, norms = values[:, 0].tolist(), values[:, 1].tolist()
-        pairs = list(zip(losses, norms, strict=True))
-        bad = next((i for i, pair in enumerate(pairs) if not all(map(math.isfinite, pair))), None)
-        first = facts["step"] - facts["steps"]
-        finite = [loss for loss in losses if math.isfinite(loss)]
-        self.loss = sum(finite) / len(finite) if finite else math.nan
-        training = facts["seconds"] - facts["spans"]["evaluation"] - facts["spans"]["checkpoint"]
-        rate = facts["steps"] * self.tokens_per_step / max(1e-9, training)
-        self._emit(
-            "step",
-            **{key: value for key, value in facts.items() if key != "loader_step"},
-            loss=self.loss,
-            losses=losses,
-            grad_norm=float(values[-1, 1]),
-            tokens_per_second=rate,
-            mfu=self._mfu(rate),
-            data_wait_share=facts["spans"]["data_wait"] / max(1e-9, training),
-            skipped=sum(not all(map(math.isfinite, pair)) for pair in pairs),
-            **({"metrics": column_means(interval)} if interval.names else {}),
-        )
-        if bad is not None and self.config.nonfinite == "stop":
-            raise nonfinite(*pairs[bad], first + bad + 1, facts, self.config)
+        found = summarise(interval, self.tokens_per_step)
+        self.loss = found.loss
+        self._emit("step", **found.fields, mfu=self._mfu(found.rate))
+        if found.bad is not None and self.config.nonfinite == "stop":
+            step, loss, norm = found.bad
+            raise nonfinite(loss, norm, step, interval.facts, self.config)
 
     def _mfu(self, rate: float) -> float | None:
         """Model FLOPs per second as a share of what the device could do."""
@@ -304,7 +314,9 @@ class Trainer:
     def _evaluate(self) -> None:
         assert self.val_loader is not None
         self._clock.mark("other")
-        found = evaluation.evaluate(self.model, self.val_loader, self.config.eval_batches, self.precision, self.device)
+        found = evaluation.evaluate(
+            self.model, self.val_loader, self.config.eval_batches, self.precision, self.device, self.group
+        )
         self.val_loss, self._evaluated = found.loss, self.step
         self._clock.mark("evaluation")
         self._emit(
@@ -318,7 +330,7 @@ class Trainer:
         )
 
     def _write_samples(self) -> None:
-        if self.tokenizer is None:
+        if self.tokenizer is None or not (self.group.main or self._strategy.sharded):
             return
         assert self.val_loader is not None
         self._clock.mark("other")
@@ -326,42 +338,25 @@ class Trainer:
             self._emit("sample", step=self.step, **sample._asdict())
         self._clock.mark("evaluation")
 
-    def _save(self, checkpoints: Checkpoints, feeder: DeviceFeeder, *, background: bool = True) -> None:
+    def _save(self, saver: Saver, feeder: DeviceFeeder, *, background: bool = True) -> None:
         self._clock.mark("other")
-        state = {
-            "optimizer": self.optimizer.state_dict(),
-            "precision": self.precision.state_dict(),
-            "loader": feeder.state_dict(),
-            "rng": rng_state(),
-            "tokens": self.tokens,
-            "seconds": self.seconds,
-        }
         fresh = self._evaluated == self.step  # an old value would make this checkpoint look as good as that one
         metrics = {"loss": self.loss, **({"val_loss": self.val_loss} if fresh else {})}
         manifest = {**self._description, "tokens": self.tokens, "metrics": metrics}
+        progress = Progress(self.step, self.tokens, self.seconds)
         try:
-            checkpoints.save(self.step, self.model.state_dict(), state, manifest=manifest, background=background)
+            saver.save(progress, feeder.state_dict(), manifest, background=background)
         except HeadraceError as error:  # the disk is full, for example: the next one may succeed
             if not background:
                 raise
             self._say(f"A checkpoint could not be written: {error} Training goes on.")
         self._clock.mark("checkpoint")
-        self._emit("checkpoint", step=self.step, folder=str(checkpoints.folder))
+        self._emit("checkpoint", step=self.step, folder=str(saver.checkpoints.folder))
 
-    def _finish(self, checkpoints: Checkpoints, feeder: DeviceFeeder) -> None:
-        checkpoints.wait()
-        if self.step and not any(manifest.step == self.step for manifest in checkpoints.list()):
-            self._save(checkpoints, feeder, background=False)
-
-    def _resume(self, checkpoints: Checkpoints) -> None:
-        found = checkpoints.latest()
+    def _resume(self, saver: Saver) -> None:
+        found = saver.resume()
         if found is None:
             return
-        self.model.load_state_dict(found.model_state)
-        self.optimizer.load_state_dict(found.state["optimizer"])
-        self.precision.load_state_dict(found.state["precision"])
-        self.loader.load_state_dict(found.state["loader"])
-        restore_rng(found.state["rng"])
         self.step, self.tokens, self.seconds = found.step, found.state["tokens"], found.state["seconds"]
         self.val_loss, loss = found.manifest.metrics.get("val_loss"), found.manifest.metrics.get("loss")
         self.loss = math.nan if loss is None else loss
@@ -375,6 +370,8 @@ class Trainer:
             steps=self.config.steps,
             parameters=count,
             device=str(self.device),
+            ranks=self.group.world_size,
+            parallel=self.group.kind,
             peak_flops=self._peak,
             tokens_per_step=self.tokens_per_step,
             config=self.config.as_dict(),
@@ -385,12 +382,14 @@ class Trainer:
         return f"Run the same command again to go on from the newest checkpoint in {folder}."
 
     def _say(self, text: str) -> None:
-        if self._listeners:
+        if self._listeners or not self.group.main:
             self._emit("message", text=text)
         else:
             self._unsaid.append(text)  # said when somebody listens
 
     def _emit(self, kind: str, **fields: Any) -> None:
+        if not self.group.main:
+            return
         event = {"t": round(time.time(), 3), "kind": kind, **fields}
         for listener in self._listeners:
             listener(event)

@@ -83,6 +83,8 @@ class Precision:
         if self.scaler is not None:
             self.scaler.unscale_(optimizer)
         norm = get_total_norm([p.grad for p in params if p.grad is not None])
+        if hasattr(norm, "full_tensor"):  # of shards: the norm over all ranks, which all of them get
+            norm = norm.full_tensor()
         if max_norm:
             clip_grads_with_norm_(params, max_norm, norm)
         if self.scaler is not None or self.skip_nonfinite:

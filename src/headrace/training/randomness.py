@@ -40,3 +40,11 @@ def _with_arrays(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _with_arrays(entry) for key, entry in value.items()}
     return value.numpy() if isinstance(value, torch.Tensor) else value
+
+
+def seed_rank(seed: int, rank: int, step: int) -> None:
+    """Another sequence for each rank and each place that a run goes on from."""
+    words = np.random.SeedSequence([seed % 2**64, rank, step]).generate_state(3)
+    random.seed(int(words[0]))
+    np.random.seed(int(words[1]))
+    torch.manual_seed(int(words[2]))

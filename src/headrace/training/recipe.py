@@ -18,6 +18,7 @@ from headrace.training.backend import setup_backend
 from headrace.training.config import TrainConfig
 from headrace.training.hardware import pick_device
 from headrace.training.loop import Trainer
+from headrace.training.parallel import Group
 from headrace.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -48,10 +49,17 @@ class Recipe:
     seed: int = 0
 
 
-def build_trainer(recipe: Recipe, *, force: bool = False, report: Callable[[str], None] = print) -> Trainer:
+def build_trainer(
+    recipe: Recipe,
+    *,
+    force: bool = False,
+    report: Callable[[str], None] = print,
+    group: Group | None = None,
+) -> Trainer:
     """Open the data, make the model, and claim the run's folder, or go on in it."""
+    group = group or Group()
     vocab_size, stored, tokenizer = _describe_data(recipe.data)
-    setup_backend(pick_device(recipe.train.get("device", "auto")))  # before the model takes memory
+    setup_backend(pick_device(group.device(recipe.train.get("device", "auto"))))  # before the model takes memory
     if recipe.train.get("checkpoint_activations"):
         _check_recompute(recipe.model)
         recipe = replace(recipe, model_options={**recipe.model_options, "recompute": True})
@@ -64,14 +72,20 @@ def build_trainer(recipe: Recipe, *, force: bool = False, report: Callable[[str]
             f"Use --seq-len {context}, or a model with a longer one."
         )
     recipe = replace(recipe, seq_len=seq_len)
-    loader, val_loader = _open_loaders(recipe)
+    loader, val_loader = _open_loaders(recipe, group)
     accumulation = recipe.train.get("gradient_accumulation", 1)
     config = TrainConfig(steps=_steps(recipe, loader, accumulation), seed=recipe.seed, **recipe.train)
     description = _description(recipe, vocab_size, context, tokenizer)
-    folder = RunFolder(Path(config.out))
-    folder.claim({"recipe": description["extra"], "train": config.as_dict()}, force=force, report=report)
+    facts = {"recipe": description["extra"], "train": config.as_dict()}
+    group.on_main(lambda: _claim(RunFolder(Path(config.out)), facts, tokenizer, force=force, report=report))
+    return Trainer(model, loader, config, val_loader=val_loader, tokenizer=tokenizer, describe=description, group=group)
+
+
+def _claim(
+    folder: RunFolder, facts: dict[str, Any], tokenizer: Tokenizer, *, force: bool, report: Callable[[str], None]
+) -> None:
+    folder.claim(facts, force=force, report=report)
     folder.keep_tokenizer(tokenizer)
-    return Trainer(model, loader, config, val_loader=val_loader, tokenizer=tokenizer, describe=description)
 
 
 def _check_recompute(model: str) -> None:
@@ -90,7 +104,8 @@ def _describe_data(data: Mix | LiveText) -> tuple[int, int | None, Tokenizer]:
     return store.vocab_size, store.metadata.chunk_size, store.tokenizer
 
 
-def _open_loaders(recipe: Recipe) -> tuple[Loader, Loader | None]:
+def _open_loaders(recipe: Recipe, group: Group) -> tuple[Loader, Loader | None]:
+    """Of training batches each rank takes its share; whole batches of validation go round."""
     assert recipe.seq_len is not None
     shape: dict[str, Any] = {
         "seq_len": recipe.seq_len,
@@ -98,10 +113,11 @@ def _open_loaders(recipe: Recipe) -> tuple[Loader, Loader | None]:
         "seed": recipe.seed,
         "documents": recipe.documents,
     }
+    ranks: dict[str, Any] = {"rank": group.rank, "world_size": group.world_size}
     if isinstance(recipe.data, LiveText):
-        return Loader(recipe.data, **shape), None
+        return Loader(recipe.data, **shape, **ranks), None
     shape |= {"packing": recipe.packing, "holdout": recipe.holdout}
-    train = Loader(recipe.data, **shape, max_chunks=recipe.max_chunks)
+    train = Loader(recipe.data, **shape, **ranks, max_chunks=recipe.max_chunks)
     if not recipe.holdout and not train.has_split(VAL):
         return train, None
     return train, Loader(recipe.data, **{**shape, "seed": VAL_SEED, "split": VAL, "batch_size": _val_batch(recipe)})

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from types import FrameType
 from typing import Any
 
 
 class StopRequest:
-    """Within it, the first signal is only noted."""
+    """Within it, the first signal is only noted.
 
-    def __init__(self) -> None:
+    Those that follow within `settle` seconds are the same request: torchrun passes on what the terminal sends too.
+    """
+
+    def __init__(self, *, settle: float = 0.0) -> None:
+        self._settle, self._noted = settle, 0.0
         self.signal: signal.Signals | None = None
         self._before: dict[signal.Signals, Any] = {}
 
@@ -30,7 +35,8 @@ class StopRequest:
         self._before = {}
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.signal is not None:
+        if self.signal is None:
+            self.signal, self._noted = signal.Signals(number), time.monotonic()
+        elif time.monotonic() - self._noted >= self._settle:
             self.__exit__()
             raise KeyboardInterrupt
-        self.signal = signal.Signals(number)

@@ -11,6 +11,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from .batches import first_ids, look_at  # noqa: TID252
+from .clock import OWN  # noqa: TID252
 from .places import caller  # noqa: TID252
 from .recording import Recording  # noqa: TID252
 from .wrapping import MARK  # noqa: TID252
@@ -108,7 +109,7 @@ def timed_function(torch: Any, recording: Recording, function: Callable[..., Any
 
 def phase_of(recording: Recording, args: Any, kwargs: Any, grad: bool) -> str | None:
     """None where it is neither trained nor evaluated, but something else, such as an average of the weights."""
-    before = recording.clock.enter("probe")
+    before = recording.clock.enter(OWN)
     try:
         if grad:
             recording.learn_loop(caller(2))

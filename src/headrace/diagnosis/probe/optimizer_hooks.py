@@ -9,6 +9,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
+from .clock import OWN  # noqa: TID252
 from .places import place  # noqa: TID252
 from .recording import Recording  # noqa: TID252
 from .wrapping import wrap  # noqa: TID252
@@ -28,7 +29,7 @@ def watch_optimizers(torch: Any, recording: Recording) -> None:
     def before_step(optimizer: Any, args: Any, kwargs: Any) -> Any:
         if compiling() or get_ident() != clock.thread:
             return None
-        before = clock.enter("probe")
+        before = clock.enter(OWN)
         recording.guard("gradients", look_for_gradients, recording, optimizer)
         clock.leave(before)
         begun.append(clock.enter("optimizer"))

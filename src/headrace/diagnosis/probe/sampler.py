@@ -16,15 +16,17 @@ from .places import PROBE, USER, kind_of, short  # noqa: TID252
 from .recording import Recording  # noqa: TID252
 
 INTERVAL = 0.005
+MANY = 500  # samples, which say what there is to say: those that follow come RARER times as seldom
+RARER = 10
 COST = 0.01  # of the time, at most: samples get rarer when they are dear
-WRITE_EVERY = 1.0  # seconds
+WRITE_EVERY = 2.0  # seconds
 STACKS = 3000
 DEPTH = 40
 INLINE = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>")
 SWITCH = 0.0005  # seconds that the main thread may keep the interpreter from the sampler
 
 Line = tuple[str, str, int, str, bool]  # phase, file, line, function, whether it makes batches
-Stack = tuple[str, tuple[tuple[CodeType, int], ...]]  # phase, and frames from the outermost on
+Stack = tuple[str, tuple[tuple[int, int], ...]]  # phase, and frames: the id of their code, and the line
 
 
 class Sampler:
@@ -41,14 +43,17 @@ class Sampler:
         self.folded: Counter[Stack] = Counter()
         self._new: Counter[Line] = Counter()
         self._new_folded: Counter[Stack] = Counter()
+        self._labels: dict[Stack, tuple[str, list[CodeType]]] = {}
         self._steps = 0
+        self._patience: float | None = None  # the script's own switch interval, while ours is set
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        if self.stacks and sys.getswitchinterval() > SWITCH:
+        if self.stacks and self._patience is None and self.samples < MANY and sys.getswitchinterval() > SWITCH:
             # With the usual 5 ms most samples fall where the main thread lets go by itself, as in torch.tensor(rows),
-            # and none on the two milliseconds of json.loads before it.
+            # and none on the two milliseconds of json.loads before it. It costs 1% of a step of 60 ms.
+            self._patience = sys.getswitchinterval()
             sys.setswitchinterval(SWITCH)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="headrace-probe")
@@ -75,6 +80,8 @@ class Sampler:
             began = perf_counter()
             if self.stacks:
                 self._sample()
+                if self.samples >= MANY:
+                    self._slow_down()
                 pause = max(self.interval, (perf_counter() - began) / COST)
             if began >= due:
                 self.load.read(self.recording.forked or self.recording.steps.count > self.recording.steps.warmup)
@@ -82,23 +89,37 @@ class Sampler:
                 now = perf_counter()
                 due = now + max(WRITE_EVERY, (now - began) / COST)
 
+    def _slow_down(self) -> None:
+        self.interval = RARER * INTERVAL
+        if self._patience is not None and sys.getswitchinterval() <= SWITCH:  # unless the script has chosen another
+            sys.setswitchinterval(self._patience)
+        self._patience = None
+
     def _sample(self) -> None:
         recording = self.recording
         frame = sys._current_frames().get(recording.clock.thread)
         if recording.steps.count != self._steps:
             self._keep()
-        frames = list(_frames(frame))
-        if not frames:
-            return
+        frames = _frames(frame)
         phase = recording.clock.stack[-1]
+        if not frames or (phase == "python" and frames[0] is not frame):
+            return  # in the probe itself, whose time is not the script's
         if phase == "python" and recording.evaluating:
             phase = "evaluation"
         user = next((entry for entry in frames if kind_of(entry.f_code.co_filename) is USER), None)
         if user is not None:
             batches = phase == "python" and makes_batches(recording, frames)
             self._new[phase, user.f_code.co_filename, user.f_lineno, _function(user), batches] += 1
-        if len(self.folded) < STACKS:
-            self._new_folded[phase, tuple((entry.f_code, entry.f_lineno) for entry in reversed(frames))] += 1
+        self._note_stack(phase, frames)
+
+    def _note_stack(self, phase: str, frames: list[FrameType]) -> None:
+        """Labels are made once; a code object's own hash goes through all of its bytes, so its id stands for it."""
+        stack = phase, tuple([(id(entry.f_code), entry.f_lineno) for entry in frames])
+        if stack not in self._labels:
+            if len(self._labels) >= STACKS:
+                return
+            self._labels[stack] = _folded(phase, frames), [entry.f_code for entry in frames]  # kept: so are their ids
+        self._new_folded[stack] += 1
 
     def _keep(self) -> None:
         """Samples count once their step has ended, and warm-up does not; what follows the last step never counts."""
@@ -115,7 +136,7 @@ class Sampler:
             "interval": self.interval,
             "samples": self.samples,
             "lines": [[*line, count] for line, count in list(self.lines.items())],
-            "stacks": [[_folded(stack), count] for stack, count in self.folded.most_common(400)],
+            "stacks": [[self._labels[stack][0], count] for stack, count in self.folded.most_common(400)],
             "load": self.load.as_dict(),
         }
 
@@ -137,9 +158,8 @@ def _function(frame: FrameType) -> str:
     return frame.f_code.co_name
 
 
-def _folded(stack: Stack) -> str:
-    phase, frames = stack
-    return ";".join([phase, *(_label(code, line) for code, line in frames)])
+def _folded(phase: str, frames: list[FrameType]) -> str:
+    return ";".join([phase, *(_label(entry.f_code, entry.f_lineno) for entry in reversed(frames))])
 
 
 def _label(code: CodeType, line: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter, process_time
 from typing import Any
 
-from .clock import Clock, Key  # noqa: TID252
+from .clock import OWN, Clock, Key  # noqa: TID252
 
 TIMELINE = 2000  # steps that are kept one by one
 
@@ -72,7 +72,7 @@ class Steps:
         phases, sites = self.clock.take()
         # What looking at batches and gradients took is not the script's, and compiling is not every step's.
         compiling = phases.pop("compile", 0.0)
-        own = phases.pop("probe", 0.0) + compiling
+        own = phases.pop(OWN, 0.0) + compiling
         self.compiling += compiling
         fold = self.fold
         fold.add(now - self._began - own, cpu - self._cpu, self.tokens, phases)

@@ -14,6 +14,7 @@ from typing import Any
 
 from .batch_makers import inside_one  # noqa: TID252
 from .batches import count_padding  # noqa: TID252
+from .clock import OWN  # noqa: TID252
 from .recording import Recording  # noqa: TID252
 from .wrapping import MARK  # noqa: TID252
 
@@ -68,6 +69,7 @@ def watch_number(torch: Any, recording: Recording, name: str) -> None:
 
     @functools.wraps(original)
     def read(self: Any, *args: Any, **kwargs: Any) -> Any:
+        called = perf_counter()
         frame = sys._getframe().f_back
         if compiling() or get_ident() != clock.thread or not waits(recording, self, indices, frame):
             return original(self, *args, **kwargs)
@@ -79,6 +81,7 @@ def watch_number(torch: Any, recording: Recording, name: str) -> None:
             seconds = perf_counter() - began
             clock.move(seconds, phase)
             recording.note(phase, what, seconds, frame)
+            clock.move(perf_counter() - called - seconds, OWN)
 
     setattr(read, MARK, True)
     setattr(torch.Tensor, name, read)

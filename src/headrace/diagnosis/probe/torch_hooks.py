@@ -8,6 +8,7 @@ from threading import get_ident
 from typing import Any
 
 from .batches import look_at  # noqa: TID252
+from .clock import OWN  # noqa: TID252
 from .compile_hooks import turn_to_the_optimizer  # noqa: TID252
 from .places import caller, place  # noqa: TID252
 from .recording import Recording  # noqa: TID252
@@ -71,7 +72,7 @@ def begin_forward(recording: Recording, module: Any, args: Any, kwargs: Any, gra
         return "evaluation"
     recording.evaluating = False
     recording.computing = True
-    before = recording.clock.enter("probe")
+    before = recording.clock.enter(OWN)
     try:
         recording.learn_loop(caller(2))
         if id(module) not in recording.modules:

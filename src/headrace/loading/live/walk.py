@@ -19,8 +19,10 @@ from headrace.documents import Reject
 from headrace.errors import DataRejected, HeadraceError
 from headrace.loading.order import permute
 from headrace.sources import ReadOptions, Source, Span, read_spans
+from headrace.sources.stripes import MOST_FILES
 
 UNIT_BYTES, MOST_UNITS = 256 << 10, 1 << 16  # opening a piece costs 0.3 ms, tokenizing this much 3 ms
+REMOTE_UNIT_BYTES = 8 << 20  # on a hub it costs three requests, some 0.5 s
 READ_BYTES = 1 << 20
 GROUP_DOCUMENTS, GROUP_BYTES, LARGEST_GROUP = 8, 64 << 10, 4 << 20
 SAMPLE_PLACES, SAMPLE_BYTES = 8, 256 << 10
@@ -147,13 +149,16 @@ class Walk:
 
 def find_units(source: Source) -> list[list[Span]]:
     """The pieces of a text that can be read on their own; they depend on the files only."""
-    target = max(UNIT_BYTES, source.total_bytes // MOST_UNITS)
+    least = REMOTE_UNIT_BYTES if source.remote else UNIT_BYTES
+    target = max(least, source.total_bytes // MOST_UNITS)
     if source.sequential:
         return [source.spans(target)]
     units = []
+    few = len(source.files) <= MOST_FILES
     for file in source.files:
         alone = Source(source.name, [file], source.options)
-        units += [[span] for span in alone.spans(max(target, file.size) if file.compression else target)]
+        spans = alone.spans(max(target, file.size) if file.compression else target, share=few)
+        units += [[span] for span in spans]
     return units
 
 

@@ -5,6 +5,9 @@ const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export const whole = (value) => (there(value) ? grouped.format(value) : NONE);
 
+/** More than the peak: it was measured while the machine had other work. */
+export const mfu = (value) => (value > 1 ? ">100%" : percent(value));
+
 /** 1,234 -> 1.23k; three digits, so that columns line up. */
 export function compact(value) {
   if (!there(value)) return NONE;

@@ -9,7 +9,7 @@ export const dataApi = (name) => `/api/data/${path(name)}`;
 
 export function readRoute({ pathname, search, hash }) {
   const query = new URLSearchParams(search);
-  const found = (view, name = null) => ({ view, name, query, section: decode(hash.slice(1)) });
+  const found = (view, name = null) => ({ view, name, query, search, section: decode(hash.slice(1)) });
   if (pathname === "/") return found("runs");
   if (pathname === "/data" || pathname === "/data/") return found("data");
   if (pathname.startsWith("/run/")) return found("run", decode(pathname.slice(5)));
@@ -26,12 +26,25 @@ function decode(text) {
   }
 }
 
-/** The address with these parts of its query changed; null takes one away. History keeps one entry for a view. */
+/** Names in a query, `runs=a,b%2Cc`: a comma of a name is written as %2C, so the text is cut before it is decoded. */
+export function namesIn(search, name) {
+  const part = parts(search).find((one) => one.startsWith(`${name}=`)) || "";
+  return part
+    .slice(name.length + 1)
+    .split(",")
+    .filter(Boolean)
+    .map((one) => decode(one.replaceAll("+", " ")));
+}
+
+const parts = (search) => search.replace(/^\?/, "").split("&").filter(Boolean);
+
+/** The address with these parts of its query changed; null takes one away, and the others stay as they are written. */
 export function keepInUrl(changes) {
-  const url = new URL(location.href);
+  let kept = parts(location.search);
   for (const [name, value] of Object.entries(changes)) {
-    if (value === null || value === "") url.searchParams.delete(name);
-    else url.searchParams.set(name, value);
+    kept = kept.filter((one) => one.split("=")[0] !== name);
+    if (value !== null && value !== "") kept.push(`${name}=${encodeURIComponent(value)}`);
   }
-  if (url.href !== location.href) history.replaceState(history.state, "", url);
+  const url = location.pathname + (kept.length ? `?${kept.join("&")}` : "") + location.hash;
+  if (url !== location.pathname + location.search + location.hash) history.replaceState(history.state, "", url);
 }

@@ -5,13 +5,13 @@ import { button, crumbs, smoothing } from "../app/controls.js";
 import { h, mark, nextFrame, replace } from "../app/dom.js";
 import { count } from "../app/format.js";
 import { page, title } from "../app/look.js";
-import { compareUrl, keepInUrl, runUrl } from "../app/route.js";
+import { compareUrl, keepInUrl, namesIn, runUrl } from "../app/route.js";
 import { Chart } from "../charts/chart.js";
 import { AXES, CHARTS, colourOf, curves } from "./compare_curves.js";
 import { CompareTables } from "./compare_tables.js";
 
 const POINTS = 800;
-const names = (route) => (route.query.get("runs") || "").split(",").filter(Boolean);
+const names = (route) => namesIn(route.search, "runs");
 const address = (wanted) => `/api/compare?runs=${wanted.map(encodeURIComponent).join(",")}&points=${POINTS}`;
 
 export function openCompare({ root, route, found, go }) {

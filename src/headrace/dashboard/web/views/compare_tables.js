@@ -1,6 +1,6 @@
 // The tables of a comparison: last numbers with the best of each marked, and the configs with their differences.
 import { h, mark, replace } from "../app/dom.js";
-import { compact, duration, loss, percent, whole } from "../app/format.js";
+import { compact, duration, loss, mfu, percent, whole } from "../app/format.js";
 import { keepInUrl, runUrl } from "../app/route.js";
 import { colourOf } from "./compare_curves.js";
 import { asText, named } from "./config.js";
@@ -13,7 +13,7 @@ const ROWS = [
   ["Validation loss", (run) => run.val_loss, loss, Math.min],
   ["Best validation loss", (run) => run.best_val_loss, loss, Math.min],
   ["Tokens/s", (run) => run.tokens_per_second, compact, Math.max],
-  ["MFU", (run) => run.mfu, (value) => percent(value), Math.max],
+  ["MFU", (run) => run.mfu, mfu],
   ["Data wait", (run) => run.data_wait_share, (value) => percent(value), Math.min],
   ["Parameters", (run) => run.parameters, compact],
   ["Tokens", (run) => run.tokens, compact],

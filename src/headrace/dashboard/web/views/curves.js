@@ -2,7 +2,7 @@
 import { has, lastOf, smooth } from "../app/columns.js";
 import { button, smoothing } from "../app/controls.js";
 import { h, mark } from "../app/dom.js";
-import { compact, compactTick, percent, percentTick, short } from "../app/format.js";
+import { compact, compactTick, mfu, percentTick, short } from "../app/format.js";
 import { keepInUrl } from "../app/route.js";
 import { Chart } from "../charts/chart.js";
 import { section } from "./part.js";
@@ -25,7 +25,7 @@ const SINGLE = [
     id: "mfu",
     column: "mfu",
     title: "MFU",
-    format: (value) => percent(value),
+    format: mfu,
     tick: percentTick,
     hover: ".1%",
     zero: true,

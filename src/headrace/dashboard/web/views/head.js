@@ -1,7 +1,7 @@
 // The head of a run: what it is, how far it is, and its numbers of this moment.
 import { crumbs, meter } from "../app/controls.js";
 import { h, mark, replace, say } from "../app/dom.js";
-import { ago, clock, compact, duration, loss, percent, whole } from "../app/format.js";
+import { ago, clock, compact, duration, loss, mfu, percent, whole } from "../app/format.js";
 import { pill } from "../app/look.js";
 import { isStale, waitLevel } from "./run_row.js";
 
@@ -110,7 +110,8 @@ export class RunHead {
       compact(run.tokens_per_second),
       run.tokens_per_second ? `${compact(run.tokens_per_second * 86400)} a day` : "",
     );
-    this.tile("mfu", percent(run.mfu), run.mfu ? "of peak arithmetic" : "");
+    const peak = run.mfu > 1 ? "peak measured low" : "of peak arithmetic";
+    this.tile("mfu", mfu(run.mfu), run.mfu ? peak : "");
     this.tile("data_wait_share", percent(run.data_wait_share), "of a step");
     mark(this.tiles.data_wait_share.value, "data-level", waitLevel(run.data_wait_share));
     this.tile(

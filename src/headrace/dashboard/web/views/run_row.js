@@ -1,7 +1,7 @@
 // One run in the table: made once, then only what changed in it is written.
 import { meter } from "../app/controls.js";
 import { h, mark, say } from "../app/dom.js";
-import { ago, brief, compact, compactTick, loss, percent, whole } from "../app/format.js";
+import { ago, brief, compact, compactTick, loss, mfu, percent, whole } from "../app/format.js";
 import { runUrl } from "../app/route.js";
 import { sparkline } from "../charts/sparkline.js";
 
@@ -103,7 +103,7 @@ export class RunRow {
     say(cells.val_loss, loss(run.val_loss));
     say(cells.best_val_loss, loss(run.best_val_loss));
     say(cells.tokens_per_second, compact(run.tokens_per_second));
-    say(cells.mfu, percent(run.mfu));
+    say(cells.mfu, mfu(run.mfu));
     say(cells.data_wait_share, percent(run.data_wait_share));
     mark(cells.data_wait_share, "data-level", waitLevel(run.data_wait_share));
     say(cells.started, ago(run.started));

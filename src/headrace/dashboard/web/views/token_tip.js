@@ -2,6 +2,8 @@
 import { h, replace, say } from "../app/dom.js";
 import { whole } from "../app/format.js";
 
+const COARSE = matchMedia("(pointer: coarse)").matches;
+const HINT = COARSE ? "Tap a token" : "Point at a token, or press shift and an arrow";
 const shown = (text) => (text ? JSON.stringify(text) : "part of the next character");
 
 export class TokenTip {
@@ -31,7 +33,7 @@ export class TokenTip {
   tell(token) {
     this.text.querySelector(".token.here")?.classList.remove("here");
     this.element.hidden = !token;
-    if (!token) return say(this.about, "Point at a token, or press shift and an arrow");
+    if (!token) return say(this.about, HINT);
     token.classList.add("here");
     this.at = Number(token.dataset.at);
     const { id, text } = this.tokenAt(this.at);

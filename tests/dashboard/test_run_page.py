@@ -13,7 +13,8 @@ import pytest
 
 from conftest_events import SPANS, a_run, eval_event, run_event, sample_event, step_event
 from conftest_pages import HOSTILE, check
-from headrace.dashboard.compare_page import compare_page, differences, names_of
+from headrace.dashboard.compare import differences
+from headrace.dashboard.compare_page import compare_page, names_of
 from headrace.dashboard.run_page import run_page
 from headrace.telemetry import EventLog
 from headrace.training.run_view import Run
@@ -141,7 +142,7 @@ def test_comparing_shows_all_and_what_differs(run: Run, tmp_path: Path) -> None:
 
 def test_differences_name_what_is_missing() -> None:
     configs = [{"train.lr": 1e-3, "train.out": "a", "same": 1}, {"train.out": "b", "same": 1}]
-    assert differences(configs) == [("train.lr", ["0.001", "–"])]
+    assert differences(configs) == [{"name": "train.lr", "values": [0.001, None]}]
 
 
 def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:

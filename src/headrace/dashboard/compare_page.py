@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from headrace.dashboard.compare import differences
 from headrace.dashboard.run_page import diagnosis_of, footer, pair, pill
 from headrace.dashboard.run_sections import STYLE, section, shown
 from headrace.pages.axes import Scale, focused, plain
@@ -25,7 +26,6 @@ OWN = """
 @media(max-width:40rem){.spent{grid-template-columns:1fr;gap:.2rem}.spent>:nth-child(even){margin-bottom:.9rem}
 .runs td:first-child{min-width:9rem}}
 """
-LEFT_OUT = {"train.out"}  # differs always, and says nothing
 
 
 def compare_page(runs: Sequence[Run]) -> str:
@@ -155,15 +155,13 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> str:
         return section("Config", "<p>All settings are the same.</p>")
     head = "".join(f"<th>{text(name)}</th>" for name in names)
     rows = "".join(
-        f"<tr><td>{text(name)}</td>{''.join(f'<td>{text(value)}</td>' for value in values)}</tr>"
-        for name, values in found
+        f"<tr><td>{text(row['name'])}</td>{''.join(f'<td>{text(_shown(value))}</td>' for value in row['values'])}</tr>"
+        for row in found
     )
     table = f'<div class="scroll"><table class="apart"><tr><th></th>{head}</tr>{rows}</table></div>'
     return section("What was set differently", table)
 
 
-def differences(configs: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """Settings that are not the same everywhere, with their values; a dash where a run has no such setting."""
-    names = dict.fromkeys(name for config in configs for name in config if name not in LEFT_OUT)
-    rows = [(name, [shown(config[name]) if name in config else "–" for config in configs]) for name in names]
-    return [(name, values) for name, values in rows if len(set(values)) > 1]
+def _shown(value: Any) -> str:
+    """A dash where a run has no such setting."""
+    return "–" if value is None else shown(value)

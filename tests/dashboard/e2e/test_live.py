@@ -120,7 +120,7 @@ class Preparing:
 
 
 def test_a_dataset_in_the_making_shard_by_shard(server: Server, show: Opener, tmp_path: Path) -> None:
-    source = write_jsonl(tmp_path / "large.jsonl", make_texts(15_000))
+    source = write_jsonl(tmp_path / "large.jsonl", make_texts(90_000))
     page = show(server.address, "/data")
     stays(page)
     expect(by_id(page, "empty")).to_contain_text("headrace prepare")

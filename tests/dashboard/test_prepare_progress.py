@@ -53,7 +53,7 @@ def test_a_run_that_is_killed_and_goes_on(tmp_path: Path) -> None:
     seen = Preparation(out)
     with subprocess.Popen(command(source, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            wait_for(lambda: 0 < (seen.as_dict() or {"share": 0})["share"])
+            wait_for(lambda: (seen.as_dict() or {"share": 0})["share"] > 0)
             check_in_the_middle(tmp_path / "data", look(seen))
         finally:
             process.kill()

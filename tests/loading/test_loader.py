@@ -7,6 +7,7 @@ import itertools
 import json
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from dataset import EOS, random_documents, write_dataset
 from headrace import Loader, Mixture, TokenStore
 from headrace.errors import UsageError
 from headrace.loading import Sampler
-from headrace.loading.feed import Feed
 
 
 @pytest.fixture
@@ -223,11 +223,13 @@ def test_a_damaged_shard_reaches_the_caller(web: Path) -> None:
 def test_going_elsewhere_keeps_no_old_buffers(web: Path) -> None:
     loader = Loader(web, **options())
     state = loader.state_dict()
+    feeds = []
     for _ in range(3):
         next(loader)
+        feeds.append(weakref.ref(loader._feed))
         loader.load_state_dict(state)
     gc.collect()
-    assert sum(isinstance(thing, Feed) for thing in gc.get_objects()) == 0
+    assert [feed() for feed in feeds] == [None, None, None]
     loader.close()
 
 

@@ -94,7 +94,7 @@ def test_second_time_does_nothing(machine: Machine) -> None:
     assert "Python 3.11.7" in first.stdout
     assert "done in" in first.stdout
     calls = machine.calls()
-    assert "-c constraints-dev.txt -e .[dev,train]" in calls
+    assert "-c constraints-dev.txt -e .[dev,train,dashboard,ray]" in calls
     assert "--no-deps -r requirements-test-data.txt" in calls
 
     second = machine.setup()

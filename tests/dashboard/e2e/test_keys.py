@@ -87,6 +87,7 @@ def test_charts_take_the_colours_of_the_theme(world: Server, show: Opener) -> No
     dark = page.evaluate(script)
     page.emulate_media(color_scheme="light")
     page.wait_for_function(f"dark => {script} !== dark", arg=dark)
+    assert page.evaluate(script) != dark
 
 
 def test_no_page_is_wider_than_a_phone(world: Server, show: Opener) -> None:

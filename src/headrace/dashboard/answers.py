@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from headrace.dashboard.downsample import view
 from headrace.dashboard.live import LiveRun
 from headrace.dashboard.preview import COLUMNS
 from headrace.dashboard.state import EVAL, METRIC, SHARE, Placed, RunState
+from headrace.training.run_settings import settings_of
 
 NAMES = (*COLUMNS, "train_loss_min", "train_loss_max")
 SAMPLES, MESSAGES = 30, 50
@@ -33,7 +31,7 @@ def run_answer(run: LiveRun, points: int, first: int | None = None, last: int | 
             "samples": [placed.said for placed in state.samples][-SAMPLES:],
             "messages": [placed.said for placed in state.messages][-MESSAGES:],
             "checkpoints": checkpoints(run.folder),
-            "config": config_of(run.folder, state.about),
+            "config": settings_of(run.folder, state.about),
             "system": {name: state.about[name] for name in SYSTEM if state.about.get(name) is not None},
             "mix": state.mix.as_dict(),
             "resumes": list(state.resumes),
@@ -81,23 +79,6 @@ def checkpoints(folder: Path) -> list[int]:
     except OSError:
         return []
     return sorted(int(match[1]) for match in found if match)
-
-
-def config_of(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Every setting under its dotted name, such as train.lr."""
-    try:
-        facts = msgspec.json.decode((folder / "run.json").read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):  # a Trainer of one's own writes none
-        facts = {"recipe": about.get("extra") or {}, "train": about.get("config") or {}}
-    return dict(_flat(facts))
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def _under(found: dict[str, list[Any]], prefix: str) -> dict[str, list[Any]]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from headrace.errors import UsageError
 from headrace.telemetry import read_events
 from headrace.training.history import History, finite
 from headrace.training.loss_range import LossRange
+from headrace.training.run_settings import FACTS, settings_of
 from headrace.training.run_state import run_state
 from headrace.training.titles import data_title, model_title
 
-EVENTS, FACTS = "events.jsonl", "run.json"
+EVENTS = "events.jsonl"
 POINTS = 4096  # of a curve
 TOLD = 500  # messages that are kept, the newest
 
@@ -93,11 +91,7 @@ class Run:
     @property
     def config(self) -> dict[str, Any]:
         """Every setting under its dotted name, such as train.lr."""
-        try:
-            facts = msgspec.json.decode((self.path / FACTS).read_bytes())
-        except (OSError, msgspec.DecodeError):  # a Trainer of one's own writes none
-            facts = {"recipe": self.about.get("extra") or {}, "train": self.about.get("config") or {}}
-        return dict(_flat(facts))
+        return settings_of(self.path, self.about)
 
     @property
     def history(self) -> dict[str, Any]:
@@ -149,14 +143,6 @@ class Run:
         from headrace.training.run_charts import run_html
 
         return run_html(self)
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def _no_run(path: Path) -> str:

@@ -12,7 +12,7 @@ FACTS = "run.json"
 
 
 def settings_of(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Such as train.lr. A Trainer of one's own writes no file: then the run's newest event of kind run, `about`, says it."""
+    """Such as train.lr. Where no file was written, as by a Trainer of one's own, the run's newest event says it."""
     try:
         facts = msgspec.json.decode((folder / FACTS).read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):

@@ -7,11 +7,9 @@ from typing import Any
 
 from headrace.dashboard.facts import Facts
 from headrace.locks import Locks
-from headrace.training.run_state import LOCK
+from headrace.training.run_state import LOCK, judged
 from headrace.training.titles import data_title, model_title
 
-SILENT = 60.0  # seconds without a word, after which a run that nobody holds is not running
-INTERVALS = 3  # or so many logging intervals, if these are longer
 WAITING = 0.05  # of the time, spent waiting for data, that is worth a word
 
 
@@ -69,22 +67,15 @@ def _title(facts: Facts, model: dict[str, Any], names: list[str]) -> str:
 
 
 def _status(facts: Facts, locks: Locks, now: float) -> str:
-    if facts.end.kind:
-        return "finished" if (facts.end.step or 0) >= (facts.steps or 0) else "stopped"
-    if facts.error.kind:
-        return "failed"
-    held = locks.holds(facts.folder / LOCK)
-    if held:
-        return "running"
-    if _not_a_number(facts):
-        return "failed"
-    if facts.updated is None:
-        return "empty"
-    return "running" if held is None and _spoke_lately(facts, now) else "stopped"
-
-
-def _spoke_lately(facts: Facts, now: float) -> bool:
-    return facts.updated is not None and now - facts.updated < max(SILENT, INTERVALS * (facts.last.seconds or 0.0))
+    return judged(
+        end=(facts.end.step or 0) if facts.end.kind else None,
+        steps=facts.steps or 0,
+        error=bool(facts.error.kind),
+        nonfinite=_not_a_number(facts),
+        held=locks.holds(facts.folder / LOCK),
+        silent=None if facts.updated is None else now - facts.updated,
+        interval=facts.last.seconds or 0.0,
+    )
 
 
 def _not_a_number(facts: Facts) -> bool:

@@ -11,7 +11,8 @@ from headrace.locks import Locks
 
 RUNNING, FINISHED, STOPPED, FAILED, EMPTY = "running", "finished", "stopped", "failed", "empty"
 LOCK = Path("checkpoints") / ".lock"
-SILENT = 60.0  # seconds without an event, or three intervals of the log if those are longer
+SILENT = 60.0  # seconds without an event, or INTERVALS of the log if those are longer
+INTERVALS = 3
 
 
 def run_state(
@@ -23,15 +24,38 @@ def run_state(
     stop_at_nonfinite: bool = True,
 ) -> str:
     """By its newest event, the lock of its checkpoints, and how long it has been silent."""
-    if last is None:
-        return EMPTY
-    kind = last.get("kind")
-    if kind == "end":
-        return FINISHED if (last.get("step") or 0) >= steps else STOPPED
-    if kind == "error" or (kind == "step" and last.get("skipped") and stop_at_nonfinite):
+    told = last or {}
+    kind = told.get("kind")
+    return judged(
+        end=(told.get("step") or 0) if kind == "end" else None,
+        steps=steps,
+        error=kind == "error",
+        nonfinite=kind == "step" and bool(told.get("skipped")) and stop_at_nonfinite,
+        held=Locks().holds(folder / LOCK),
+        silent=None if last is None else time.time() - (told.get("t") or 0.0),
+        interval=interval,
+    )
+
+
+def judged(
+    *,
+    end: int | None,
+    steps: int,
+    error: bool,
+    nonfinite: bool,
+    held: bool | None,
+    silent: float | None,
+    interval: float,
+) -> str:
+    """`silent`: seconds since its last word, None before the first. A lock that nobody holds ends every doubt."""
+    if end is not None:
+        return FINISHED if end >= steps else STOPPED
+    if error:
         return FAILED
-    held = Locks().holds(folder / LOCK)
-    if held is not None:
-        return RUNNING if held else STOPPED
-    silent = time.time() - (last.get("t") or 0.0)
-    return RUNNING if silent < max(SILENT, 3 * interval) else STOPPED
+    if held:
+        return RUNNING
+    if nonfinite:
+        return FAILED
+    if silent is None:
+        return EMPTY
+    return RUNNING if held is None and silent < max(SILENT, INTERVALS * interval) else STOPPED
